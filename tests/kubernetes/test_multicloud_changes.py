@@ -12,7 +12,7 @@ import pytest
 from callers.user import User
 from patience import until
 from real.real_cluster import GIVEN, Body, RealCluster
-from real.real_regions import RealRegion, registered
+from real.real_regions import LABEL, RealRegion, registered
 from real.region_packages import PLAIN
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
@@ -124,6 +124,31 @@ async def test_one_package_ten_times_at_once(region: RealRegion) -> None:
     await asyncio.gather(*map(region.remove, vnfs[5:]))
     for place in places:
         assert await region.is_empty(place)
+
+
+async def test_the_last_vnf_of_a_namespace_removes_it(region: RealRegion) -> None:
+    """MC-031: the one that made it goes first, or all go at once; one that comes then has it made again."""
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm-${part}'}\n"
+    order = "artifacts: [{file: m.yaml, wait: exists}]\n"
+    package, place = await region.onboard({"artifact-order.yaml": order, "m.yaml": settings}), region.place()
+
+    async def bring_up(part: str) -> Body:
+        return await region.bring_up(package, namespace=place, values={"part": part})
+
+    path = f"/api/v1/namespaces/{place}"
+    first = await bring_up("a")
+    second = await bring_up("b")
+    uid = (await region.cluster.get(path) or {})["metadata"]["uid"]
+    await region.remove(first)
+    shown = (await region.cluster.get(path) or {})["metadata"]
+    assert (shown["uid"], shown["labels"][LABEL]) == (uid, second["vnf_id"])
+    more = await asyncio.gather(*(bring_up(f"c{number}") for number in range(5)))
+    leaving = asyncio.gather(*map(region.remove, [second, *more]))
+    again = await bring_up("z")
+    await leaving
+    assert await region.cluster.get(f"{path}/configmaps/m-z") is not None
+    await region.remove(again)
+    assert await region.is_empty(place)
 
 
 async def test_a_volume_outlives_what_asks_for_it(region: RealRegion) -> None:

@@ -12,7 +12,7 @@ from kubevnfm_events.objects import ObjectsDeleted
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, by
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, Stored, by
 from kubevnfm_worker.outcome import StepContext
 from pydantic import TypeAdapter
 
@@ -80,15 +80,24 @@ class StoredReleases:
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
         return await self._with(cluster, [by(namespace=namespace)], than)
 
+    async def strangers_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
+        implied = by(apiVersion="v1", kind="Namespace", name=namespace, isImplied=True)
+        # First: a release that goes between the two is no stranger.
+        holding = {each.id for each in await self._having(cluster, [implied], limit=None)}
+        found = await self._having(cluster, [by(namespace=namespace)], limit=None)
+        return [each.id for each in found if each.id != than and each.id not in holding][:10]
+
     async def owners_of(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
         itself = by(apiVersion="v1", kind="Namespace", name=namespace)
         return await self._with(cluster, [by(namespace=namespace), itself], than)
 
     async def _with(self, cluster: str, any_of: Sequence[AllOf], than: str) -> Sequence[str]:
         """Return the ids of up to 10 releases but one that have such an object in the cluster."""
+        return [each.id for each in await self._having(cluster, any_of, limit=11) if each.id != than][:10]
+
+    async def _having(self, cluster: str, any_of: Sequence[AllOf], *, limit: int | None) -> Sequence[Stored]:
         there = AllOf([by(cluster=cluster), AnyOf([Element("objects", each) for each in any_of])])
-        found = await self._store.find(RELEASES, Query(there, limit=11, exclude=["objects"]))
-        return [each.id for each in found if each.id != than][:10]
+        return await self._store.find(RELEASES, Query(there, limit=limit, exclude=["objects", "hooks", "stages"]))
 
 
 class StoredSharedObjects:

@@ -450,23 +450,23 @@ class KubernetesCluster:
         key: ObjectKey,
         *,
         uid: str = "",
+        version: str = "",
         grace_period_s: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> bool:
         options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:
-            options["preconditions"] = {"uid": uid}
+            options["preconditions"] = {"uid": uid, **({"resourceVersion": version} if version else {})}
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         answer = await self._transport.call("DELETE", object_path(resource, key), body=options, subject=str(key))
         if answer.status == 404:
             return False
         if answer.status == 409:
-            # Replaced by another object of this name (the uid differs), or refused, such as by a webhook: a look says which.
+            # Replaced by another object of this name, changed, or refused, such as by a webhook: a look says which.
             return True
         body = self._object(answer, key)
-        is_gone = body.get("kind") == "Status" and field_at(body, "details", "uid") == uid != ""
-        return not is_gone
+        return not (body.get("kind") == "Status" and field_at(body, "details", "uid") == uid != "")
 
     def _object(self, answer: Answer, key: ObjectKey) -> Body:
         # A 404 can mean that the kind itself has been removed.

@@ -168,6 +168,8 @@ class Wanted:
     """How many objects come before it at most, in a row; None if no object of the order names its predecessors."""
     is_implied: bool = False
     """A Namespace that no file has, and that is made because it is absent (multicloud.md MC-031)."""
+    joined_uid: str = ""
+    """The uid of an implied Namespace that another VNF instance has had made; "" if it is absent, or this one has."""
 
     @property
     def takes_fields(self) -> bool:

@@ -181,10 +181,14 @@ class Cluster(Protocol):
         key: ObjectKey,
         *,
         uid: str = "",
+        version: str = "",
         grace_period_s: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> bool:
         """Begin to delete the object and all objects that it owns; return False if it (with this uid) is known to be gone.
+
+        Nothing happens to an object with another uid than a given one, and to that of the uid if it has another ``version``
+        (``resourceVersion``).
 
         The API server answers with a Status what it has removed at once, and with the object what it only marks (Kubernetes
         documentation, "Resource deletion").
@@ -289,6 +293,13 @@ class Releases(Protocol):
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
         """Return the ids of up to 10 other releases that have objects in the namespace."""
+        ...
+
+    async def strangers_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
+        """Return the ids of up to 10 other releases that have objects in the namespace, and not its implied Namespace.
+
+        All others join its holders before they write there.
+        """
         ...
 
     async def owners_of(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:

@@ -29,6 +29,7 @@ from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.outputs.record import outputs_of
 from kubevnfm_infra_k8s.domain.outputs.values import LARGEST_BYTES
+from kubevnfm_infra_k8s.domain.planning.made_namespaces import MadeNamespaces
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
 from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
@@ -264,9 +265,9 @@ class Step:
             )
         if order.order_artifact is None:
             return planned
-        mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
+        made, operation_id = MadeNamespaces(self.handling.releases, self.handling.shared), self.context.operation_id
         region_labels = partial(self.handling.region_labels.labels, self.vim)
-        return await with_namespace(planned, self.cluster, mine, operation_id, region_labels)
+        return await with_namespace(planned, self.cluster, made, self.release, operation_id, region_labels)
 
     async def wait(self, wait_s: float | None = None) -> ReadinessWait:
         """Return the wait of the step; ``wait_s``: its limit, None for the default one."""

@@ -12,8 +12,8 @@ from kubevnfm_infra_k8s.domain.changing.foreign import foreign_among
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.changing.stage_run import StageRun, awaited_among
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ForeignObjects
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, StillWaiting
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import is_ready_awaited
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
@@ -60,7 +60,10 @@ class ApplyRun:
             release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
-        foreign = foreign_among(persistent, there, release, sharers)
+        await self._check_namespace(persistent, there, sharers, release)
+        judged = {each.key: each for each in persistent if not each.is_implied}
+        found = {key: body for key, body in there.items() if key in judged}
+        foreign = foreign_among(list(judged.values()), found, release, sharers)
         taken = await taken_claims(
             self.wait.cluster, self.releases, persistent, there.keys(), self.wait.vnf_instance_id
         )
@@ -116,6 +119,33 @@ class ApplyRun:
         cluster = self.wait.cluster
         places = [(each.resource, each.key) for each in objects]
         return await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
+
+    async def _check_namespace(
+        self,
+        objects: Sequence[Wanted],
+        there: Mapping[ObjectKey, Body],
+        sharers: Mapping[ObjectKey, Sequence[str]],
+        release: Release,
+    ) -> None:
+        """Raise StillWaiting if an implied Namespace is being deleted, or is another one than that of the plan.
+
+        The next call plans for the one that is there then. Raises ObjectsNotReady at the deadline.
+        """
+        known = {entry.key: entry.uid for entry in release.entries if entry.uid}
+        for each in objects:
+            body = there.get(each.key) if each.is_implied else None
+            if body is None:
+                continue
+            is_going = field_at(body, "metadata", "deletionTimestamp") is not None
+            owners = {self.wait.vnf_instance_id, *sharers.get(each.key, ())}
+            is_known = uid_of(body) in {each.joined_uid, known.get(each.key)}
+            if not is_going and (is_known or labels_of(body).get(INSTANCE_LABEL) in owners):
+                continue
+            what = "is being deleted" if is_going else "was made by another party meanwhile"
+            if self.wait.left_s() <= 0:
+                raise ObjectsNotReady(f"{each.key} {what}")
+            await self.progress.on(str(each.key), what, done=0, total=len(objects))
+            raise StillWaiting
 
 
 def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:

@@ -69,7 +69,7 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
 
     ``there``: those of them that exist.
     """
-    namespaces = {each.key.name for each in objects if each.key.kind == "Namespace"}
+    namespaces = {each.key.name for each in objects if each.key.kind == "Namespace" and not each.joined_uid}
     keys = {each.key for each in objects}
     webhooks = webhooks_of(objects)
     refusals: list[ObjectRefused] = []

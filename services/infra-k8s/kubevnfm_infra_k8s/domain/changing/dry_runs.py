@@ -153,7 +153,7 @@ class DryRun:
             action = "adopt" if mode == "diff" else None
             if wanted.key.namespace:
                 return _shown(wanted, action=action, error=f"{wanted.key} exists and belongs to another party")
-        if there is not None and wanted.is_create_only:
+        if there is not None and (wanted.is_create_only or wanted.joined_uid):
             return _shown(wanted, action="unchanged" if mode == "diff" else None, checked=True)
         try:
             body = fields_rehearsed(wanted, there)

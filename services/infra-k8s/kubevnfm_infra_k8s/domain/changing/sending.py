@@ -13,9 +13,15 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_version
 from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
 from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
+from kubevnfm_infra_k8s.domain.changing.joining import join
 from kubevnfm_infra_k8s.domain.changing.relabelling import with_labels
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import (
+    ObjectRefused,
+    ObjectsNotReady,
+    ObjectsRefused,
+    WebhookUnavailable,
+)
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled, labels_as
 from kubevnfm_infra_k8s.domain.progress import Progress
@@ -114,6 +120,8 @@ class Sender:
 
     async def _send_one(self, wanted: Wanted) -> Body:
         body, there, sharers = wanted.body, self.there.get(wanted.key), self.sharers.get(wanted.key, ())
+        if there is not None and wanted.is_implied:
+            there = await join(self.wait.cluster, wanted, there, sharers)
         if there is not None and wanted.is_create_only:
             return await with_labels(self.wait.cluster, wanted, there, self.wait.vnf_instance_id)
         if sharers:

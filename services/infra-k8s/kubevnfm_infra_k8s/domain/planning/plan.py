@@ -21,8 +21,10 @@ from kubevnfm_infra_k8s.domain.objects import (
     Wanted,
     digest_of,
     labels_of,
+    uid_of,
 )
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
+from kubevnfm_infra_k8s.domain.planning.made_namespaces import MadeNamespaces
 from kubevnfm_infra_k8s.domain.planning.networks import with_networks
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled, ordered_labels, placed, prepared
 from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
@@ -31,6 +33,7 @@ from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
+from kubevnfm_infra_k8s.domain.release import Release
 
 _NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 
@@ -148,14 +151,16 @@ async def plan(
 async def with_namespace(
     planned: Plan,
     cluster: Cluster,
-    vnf_instance_id: str,
+    made: MadeNamespaces,
+    release: Release,
     operation_id: str,
     region_labels: Callable[[], Awaitable[Mapping[str, str]]],
 ) -> Plan:
-    """Return the plan with its Namespace if no file has it and it is absent, or was made by this instance (multicloud.md MC-031).
+    """Return the plan with its Namespace if no file has it and it is absent, or was made for VNF instances (multicloud.md MC-031).
 
     ``region_labels`` returns the labels that an operator has set for namespaces of the region; ours have precedence.
     """
+    vnf_instance_id = release.vnf_instance_id
     key = ObjectKey("v1", "Namespace", "", planned.namespace)
     placed = [*planned.objects, *planned.hook_objects]
     if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in placed):
@@ -165,15 +170,19 @@ async def with_namespace(
     except Forbidden:
         # Credentials that are limited to a namespace cannot make it either.
         return planned
+    joined_uid = ""
     if there is not None and labels_of(there).get(INSTANCE_LABEL) != vnf_instance_id:
-        return planned
+        if not await made.has(release, key, there):
+            return planned
+        joined_uid = uid_of(there)
     plain = {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}}
     manifest = Manifest("", 1, {**plain, "metadata": {"name": key.name, "labels": {**await region_labels()}}})
     body: Body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
     body = labelled(body, ordered_labels(vnf_instance_id))
     # Instances share it even if the labels of the region were others at the time of the first one.
-    made = Wanted(key, body, _NAMESPACES, "the order", digest_of(plain), is_implied=True)
-    return replace(planned, objects=[*_labelled([made], planned.attachments), *planned.objects])
+    digest = digest_of(plain)
+    implied = Wanted(key, body, _NAMESPACES, "the order", digest, is_implied=True, joined_uid=joined_uid)
+    return replace(planned, objects=[*_labelled([implied], planned.attachments), *planned.objects])
 
 
 def _labelled(

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import structlog
 from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION, Keep, keeps_of
@@ -15,7 +15,6 @@ from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.capi.clusters import clusters_in
 from kubevnfm_infra_k8s.domain.capi.contract import (
     PAUSED_ANNOTATION,
     is_cluster,
@@ -23,7 +22,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import (
     is_paused,
 )
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, StillWaiting, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
@@ -56,26 +55,12 @@ from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.removing.disowning import give_back_made, without_owner
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
-from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
+from kubevnfm_infra_k8s.domain.removing.inhabitants import has_clusters, inhabitants, object_of_others
 from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
 
 log = structlog.get_logger()
 
-_OF_VNFS: Final = (
-    PODS,
-    CLAIMS,
-    *(
-        Resource(version, kind, plural, namespaced=True)
-        for version, kind, plural in (
-            ("apps/v1", "Deployment", "deployments"),
-            ("apps/v1", "StatefulSet", "statefulsets"),
-            ("v1", "ConfigMap", "configmaps"),
-            ("v1", "Secret", "secrets"),
-        )
-    ),
-)
-"""The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
 GivenUpAt = Callable[[str], Awaitable[datetime]]
 """Returns when a part of the deletion, which is under way, is not waited for any longer."""
 
@@ -200,18 +185,28 @@ class DeletionRun:
             # If several instances leave at the same time, the label can be that of any of them.
             owners = sharing.former
             was_shared = len(owners) > 1
-            reason = await self.need_of_others(release, entry.key, body)
-            if entry.is_implied and not reason and (found := await inhabitants(self.cluster, entry.key.name)):
-                reason = f"it has {', '.join(found)}"
+            reason = await self.need_of_others(release, entry.key, body, is_implied=entry.is_implied)
+            if entry.is_implied and not reason:
+                reason = await self._obstacle(entry, body, owners)
             if reason:
+                if entry.is_implied and (await self._let_go(release, entry.key, resource)).holders:
+                    # One that has come meanwhile deletes it.
+                    return False
                 await self.leave(entry.key, body, reason)
                 await self.let_stay(release, entry, resource, body)
                 return False
         # An object of the same name with another uid was created by someone else after ours was deleted; one that was
         # shared may have been created again by another holder.
-        is_same = not entry.uid or entry.uid == uid_of(body) or was_shared
+        is_same = not entry.uid or entry.uid == uid_of(body) or (was_shared and not entry.is_implied)
         is_ours = labels_of(body).get(INSTANCE_LABEL) in owners or release.has_lost_label(entry.key, body)
         return is_same and is_ours
+
+    async def _obstacle(self, entry: Entry, body: Body, owners: Sequence[str]) -> str:
+        """Return why a Namespace that was made for VNFs stays after the last of them; "" if it goes."""
+        if entry.uid not in ("", uid_of(body)):
+            return "another party has made it again" if labels_of(body).get(INSTANCE_LABEL) in owners else ""
+        found = await inhabitants(self.cluster, entry.key.name)
+        return f"it has {', '.join(found)}" if found else ""
 
     async def give_back(
         self, release: Release, entry: Entry, resource: Resource, body: Body, *, kept_from: str | None = None
@@ -256,16 +251,17 @@ class DeletionRun:
                 return sharing
             await self.cluster.patch(resource, key, {"metadata": {"labels": labels_as(body, sharing.holders[0])}})
 
-    async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
+    async def need_of_others(self, release: Release, key: ObjectKey, body: Body, *, is_implied: bool = False) -> str:
         """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
         if _is_namespace(key):
-            if await self.releases.others_in(release.cluster, key.name, than=release.id):
+            others = self.releases.strangers_in if is_implied else self.releases.others_in
+            if await others(release.cluster, key.name, than=release.id):
                 return "other VNF instances have objects there"
             if kept := next((each for each in self.kept_objects if each.namespace == key.name), None):
                 return f"{kept} is kept there"
-            if found := await self._object_of_others(release, key.name):
+            if found := await object_of_others(self.cluster, key.name, release.vnf_instance_id):
                 return f"{found} of another VNF instance is there"
-            if await self._has_clusters(key.name):
+            if await has_clusters(self.cluster, key.name):
                 return "a Cluster of Cluster API is there"
         if key.kind == "CustomResourceDefinition" and await self.has_resources(body):
             return "custom resources of it exist"
@@ -290,31 +286,6 @@ class DeletionRun:
                     return True
         return False
 
-    async def _object_of_others(self, release: Release, namespace: str) -> str:
-        """Return an object in a namespace that has the label of another VNF instance; "" if none is found.
-
-        The inventories know others by the URL of the cluster, which can have several, and do not know those of another VNFM.
-        """
-        others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={release.vnf_instance_id}"
-        for resource in _OF_VNFS:
-            try:
-                found = await self.cluster.list(resource, namespace=namespace, labels=others)
-            except Forbidden:  # unknown
-                continue
-            for each in found:
-                if not field_at(each, "metadata", "deletionTimestamp"):
-                    return f"{resource.kind} {field_at(each, 'metadata', 'name')}"
-        return ""
-
-    async def _has_clusters(self, namespace: str) -> bool:
-        """Return whether a namespace has a Cluster; with it, the machines of that would be deleted, or it would never go."""
-        try:
-            return bool(await clusters_in(self.cluster, namespace))
-        except WebhookUnavailable:  # as above
-            return True
-        except Forbidden:  # unknown; credentials without this right have installed no Cluster API
-            return False
-
     async def _is_claimed(self, volume: Body) -> bool:
         """Return whether the volume's claim still exists. All claims of this instance are deleted by now."""
         reference = field_at(volume, "spec", "claimRef") or {}
@@ -325,7 +296,10 @@ class DeletionRun:
         return claim is not None and uid_of(claim) == reference.get("uid")
 
     async def begin(self, target: Target) -> bool:
-        """Ask for the deletion of an object, unless that was done; return False if it is gone."""
+        """Ask for the deletion of an object, unless that was done; return False if it is gone.
+
+        Raises StillWaiting if a Namespace that was made for VNFs has changed since it was judged.
+        """
         if is_cluster(target.key) and is_paused(target.body):
             # Otherwise its controllers would never delete it (capi.md CR-110).
             change = {"spec": {"paused": None}, "metadata": {"annotations": {PAUSED_ANNOTATION: None}}}
@@ -336,13 +310,21 @@ class DeletionRun:
         # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
         grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
         uid = uid_of(target.body)
-        return await self.cluster.delete(
+        # The Namespace was read before the holders were left. Each VNF that comes joins them first, and then writes it.
+        version = str(field_at(target.body, "metadata", "resourceVersion") or "") if target.entry.is_implied else ""
+        is_left = await self.cluster.delete(
             target.resource,
             target.key,
             uid=uid,
+            version=version,
             grace_period_s=grace_period_s,
             propagation=propagation_of(target.key, target.body),
         )
+        if version and is_left and self.clock.now() < self.deadline:
+            body = await self.cluster.get(target.resource, target.key)
+            if body is not None and uid_of(body) == uid and not field_at(body, "metadata", "deletionTimestamp"):
+                raise StillWaiting
+        return is_left
 
     async def _claims(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
         """Return the volume claims that deleted StatefulSets have made from their templates, as far as that is proven."""

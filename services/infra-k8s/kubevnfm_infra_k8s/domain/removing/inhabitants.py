@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kubevnfm_infra_k8s.domain.capi.clusters import clusters_in
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import Resource, field_at, name_of
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, INSTANCE_LABEL, PODS, Resource, field_at, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
 _OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
@@ -15,6 +16,20 @@ _OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("Ser
 _OF_CONTROLLERS: Final = frozenset({"Endpoints", "EndpointSlice", "Event", "Lease", "PodMetrics"})
 """Kinds that follow from other objects."""
 _NAMED: Final = 20
+_OF_VNFS: Final = (
+    PODS,
+    CLAIMS,
+    *(
+        Resource(version, kind, plural, namespaced=True)
+        for version, kind, plural in (
+            ("apps/v1", "Deployment", "deployments"),
+            ("apps/v1", "StatefulSet", "statefulsets"),
+            ("v1", "ConfigMap", "configmaps"),
+            ("v1", "Secret", "secrets"),
+        )
+    ),
+)
+"""The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
 
 
 async def inhabitants(cluster: Cluster, namespace: str) -> Sequence[str]:
@@ -39,6 +54,33 @@ async def inhabitants(cluster: Cluster, namespace: str) -> Sequence[str]:
     kinds = [each for each in await cluster.kinds() if _is_inhabitable(each)]
     found = [each for some in await each_of(kinds, look) for each in some]
     return found[:_NAMED]
+
+
+async def object_of_others(cluster: Cluster, namespace: str, vnf_instance_id: str) -> str:
+    """Return an object in a namespace that has the label of another VNF instance; "" if none is found.
+
+    The inventories know others by the URL of the cluster, which can have several, and do not know those of another VNFM.
+    """
+    others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={vnf_instance_id}"
+    for resource in _OF_VNFS:
+        try:
+            found = await cluster.list(resource, namespace=namespace, labels=others)
+        except Forbidden:  # unknown
+            continue
+        for each in found:
+            if not field_at(each, "metadata", "deletionTimestamp"):
+                return f"{resource.kind} {field_at(each, 'metadata', 'name')}"
+    return ""
+
+
+async def has_clusters(cluster: Cluster, namespace: str) -> bool:
+    """Return whether a namespace has a Cluster; with it, the machines of that would be deleted, or it would never go."""
+    try:
+        return bool(await clusters_in(cluster, namespace))
+    except WebhookUnavailable:  # it may have
+        return True
+    except Forbidden:  # unknown; credentials without this right have installed no Cluster API
+        return False
 
 
 def _is_inhabitable(resource: Resource) -> bool:
