@@ -26,7 +26,7 @@ pytestmark = [
 Call = Callable[..., Awaitable[Any]]
 CHART: Final = {
     "vfw/Chart.yaml": "{apiVersion: v2, name: vfw, version: 1.0.0}\n",
-    "vfw/values.yaml": "{image: {tag: '1.0'}, replicas: 1, greeting: chart, dropped: 1}\n",
+    "vfw/values.yaml": "{image: {tag: '1.0'}, replicas: 1, greeting: chart, dropped: 1, sub-chart: {}}\n",
     "vfw/greeting.txt": "of the chart\n",
     "vfw/templates/web.yaml": """\
 apiVersion: apps/v1
@@ -43,7 +43,7 @@ spec:
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}-settings}
-data: {greeting: {{ .Values.greeting | quote }}, file: {{ .Files.Get "greeting.txt" | quote }}, dropped: "{{ hasKey .Values "dropped" }}"}
+data: {greeting: {{ .Values.greeting | quote }}, file: {{ .Files.Get "greeting.txt" | quote }}, dropped: "{{ hasKey .Values "dropped" }}", old: {{ semverCompare "<1.28" .Capabilities.KubeVersion.Version | quote }}, sub: {{ index .Values "sub-chart" | toJson | quote }}}
 """,
 }
 PROFILE: Final = {
@@ -98,11 +98,12 @@ async def test_so_brings_a_bundle_up_upgrades_it_and_takes_it_down(
     await call("POST", f"{bundle}/content", 200, packed(CHART))
     for profile in ("plain", "special"):
         facts = {"rb-name": name, "rb-version": "v1", "profile-name": profile, "namespace": place}
+        facts |= {"kubernetes-version": "1.27.5"} if profile == "special" else {}
         await call("POST", f"{bundle}/profile", 201, facts)
     await call("POST", f"{bundle}/profile/special/content", 200, packed(PROFILE))
     asked = {
         "cloud-region": region.id.partition("/")[2], "rb-name": name, "rb-version": "v1", "profile-name": "special",
-        "release-name": "fw1", "labels": None, "override-values": {"image.tag": "1.27", "replicas": "2"},
+        "release-name": "fw1", "labels": None, "override-values": {"image.tag": "1.27", "replicas": "2", "sub-chart.on": "true"},
     }  # fmt: skip
     made = await call("POST", "/instance", 201, asked)
     assert (made["namespace"], made["release-name"]) == (place, "fw1")
@@ -113,7 +114,9 @@ async def test_so_brings_a_bundle_up_upgrades_it_and_takes_it_down(
     ]
     settings = await cluster.get(f"/api/v1/namespaces/{place}/configmaps/fw1-settings")
     assert settings is not None
-    assert settings["data"] == {"greeting": "profile", "file": "of the profile\n", "dropped": "false"}
+    assert settings["data"] == {
+        "greeting": "profile", "file": "of the profile\n", "dropped": "false", "old": "true", "sub": '{"on":true}',
+    }  # fmt: skip
     web = await cluster.get(f"/apis/apps/v1/namespaces/{place}/deployments/fw1-web")
     assert web is not None
     assert (web["spec"]["replicas"], web["spec"]["template"]["spec"]["containers"][0]["image"]) == (2, "nginx:1.27")
@@ -132,7 +135,9 @@ async def test_so_brings_a_bundle_up_upgrades_it_and_takes_it_down(
     assert done["request"]["profile-name"] == "plain"
     settings = await cluster.get(f"/api/v1/namespaces/{place}/configmaps/fw1-settings")
     assert settings is not None
-    assert settings["data"] == {"greeting": "chart", "file": "of the chart\n", "dropped": "true"}
+    assert settings["data"] == {
+        "greeting": "chart", "file": "of the chart\n", "dropped": "true", "old": "false", "sub": "{}",
+    }  # fmt: skip
     web = await cluster.get(f"/apis/apps/v1/namespaces/{place}/deployments/fw1-web")
     assert web is not None
     assert (web["spec"]["replicas"], web["spec"]["template"]["spec"]["containers"][0]["image"]) == (1, "nginx:1.0")
