@@ -14,7 +14,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import Conflict, VnfmError
 from kubevnfm_store.port import RevisionConflict
 
-from kubevnfm_vim_registry.domain.errors import InventoryLost
+from kubevnfm_vim_registry.domain.errors import InventoryAway, InventoryLost
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.region_access import GivenAccess, RegionAccess
 
@@ -134,7 +134,9 @@ class RegionInventories:
         facts = stored.vim.region
         if facts is None or facts.inventory_state is None:
             return
-        is_lost = isinstance(error, InventoryLost)
+        # No answer says nothing about what the inventory has.
+        was_lost = facts.inventory_state.health.lost and isinstance(error, InventoryAway)
+        is_lost = was_lost or isinstance(error, InventoryLost)
         state = facts.inventory_state.failed(str(error), is_lost=is_lost, now=self._records.now())
         if state == facts.inventory_state:
             return

@@ -14,7 +14,7 @@ from kubevnfm_clients.multicloud.region_inventories import AaiInventory, Cluster
 from kubevnfm_clients.multicloud.region_views import InventoryHealth
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_vim_registry.domain.errors import InventoryAway, InventoryRefused
+from kubevnfm_vim_registry.domain.errors import InventoryAway, InventoryLost, InventoryRefused
 from kubevnfm_vim_registry.domain.inventories import InventoryState, Pulled, described
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.domain.region import RegionFacts
@@ -177,6 +177,19 @@ async def test_a_reading_comes_soon_after_a_start_or_a_shorter_pause(world: Worl
     assert await world.readings_at(10_121) == 3
     world.inventories = world.started()
     assert [await world.readings_at(at) for at in (10_122, 10_131, 10_132)] == [3, 3, 4]
+
+
+async def test_a_region_stays_lost_while_the_inventory_does_not_answer(world: World) -> None:
+    """MC-078: one that answers 404 and 503 in turn publishes one event."""
+    found = list[tuple[bool, str]]()
+    for at, error in enumerate((InventoryLost, InventoryAway, InventoryLost, InventoryRefused), start=1):
+        world.source.answer = error("inventory/url", f"answer {at}\u202e")
+        world.clock.now_s = at * 1000.0
+        await world.inventories.rejected("vim")
+        health = await world.health()
+        found.append((health.lost, health.reason))
+    assert [lost for lost, _ in found] == [True, True, True, False]
+    assert found[0][1] == "inventory/url: answer 1\ufffd"
 
 
 async def test_rejections_of_many_regions_read_no_more_at_a_time_than_rounds_do(world: World) -> None:

@@ -63,7 +63,9 @@ class InventoryState(BaseModel):
 
     def failed(self, reason: str, *, is_lost: bool, now: str) -> InventoryState:
         """Return the state after a reading that has brought nothing usable."""
-        health = self.health.model_copy(update={"since": now, "reason": reason[:_LONGEST_REASON], "lost": is_lost})
+        health = self.health.model_copy(
+            update={"since": now, "reason": printable(reason[:_LONGEST_REASON]), "lost": is_lost}
+        )
         return self.model_copy(update={"health": health}).since_when(self)
 
 
