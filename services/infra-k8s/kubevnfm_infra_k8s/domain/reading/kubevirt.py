@@ -60,10 +60,14 @@ def needs_restart_request(body: Body) -> bool:
     return run_strategy(body) in _ON_REQUEST
 
 
+def _is_ending(body: Body) -> bool:
+    return bool(field_at(body, "metadata", "deletionTimestamp"))
+
+
 def obstacle_to_restart(body: Body, *, is_there: bool) -> str:
     """Return why KubeVirt would not start the machine again; "" if it would. ``is_there``: whether it has an instance."""
     strategy = run_strategy(body)
-    if field_at(body, "metadata", "deletionTimestamp"):
+    if _is_ending(body):
         return "it is being deleted"
     if strategy == "Halted":
         return "its run strategy is Halted, so that it is not to run"
@@ -74,7 +78,7 @@ def obstacle_to_restart(body: Body, *, is_there: bool) -> str:
 
 def obstacle_to_replacement(body: Body) -> str:
     """Return why a set would not make another instance in place of one that ends; "" if it would."""
-    if field_at(body, "metadata", "deletionTimestamp"):
+    if _is_ending(body):
         return "it is being deleted"
     return "it is paused, so that it makes no instance" if field_at(body, "spec", "paused") is True else ""
 
