@@ -59,6 +59,11 @@ class Documented:
             wrong = misfit(self._validator(described["schema"]), json.loads(body))
             assert not wrong, f"{said}: {wrong}"
 
+    def misfit_of_request(self, method: str, path: str, body: object) -> str:
+        """Return how a JSON body differs from the document; empty if it does not. ``path``: as the document has it."""
+        content = self._document["paths"][path][method.lower()]["requestBody"]["content"]
+        return misfit(self._validator(content["application/json"]["schema"]), body)
+
     def _operation(self, method: str, path: str) -> Mapping[str, Any] | None:
         path = path.partition("?")[0]
         template = next((template for pattern, template in self._patterns if pattern.fullmatch(path)), None)

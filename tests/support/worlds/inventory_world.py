@@ -191,10 +191,12 @@ class NoDryRuns:
         self.asked: list[DryRunOrder] = []
         self.placed: list[PlacedOrder] = []
         self.taken: TakenPlaces | VnfmError = TakenPlaces()
-        """The objects of others in the places of objects, or why they are not known."""
+        """The objects of others in the places of objects, or why the region cannot be asked."""
 
     async def run(self, order: DryRunOrder) -> DryRunReport:
         self.asked.append(order)
+        if isinstance(self.taken, VnfmError):
+            raise self.taken
         return DryRunReport(summary={}, objects=())
 
     async def taken_places(self, order: PlacedOrder) -> TakenPlaces:

@@ -257,6 +257,8 @@ class TwinRegions:
         """By the id of the VIM."""
         self.away: set[str] = set()
         """The ids of those that do not answer."""
+        self.refusing: set[str] = set()
+        """The ids of those that refuse the access data."""
         self.objects: dict[str, KubernetesObject] = {}
         """By ``<kind>/<name>``: what a region answers for one object."""
         self.seen: RegionFeatures | None = None
@@ -291,6 +293,8 @@ class TwinRegions:
     ) -> Page[KubernetesObject]:
         if (await self.get(owner, region)).id in self.away:
             raise RegionUnavailable(f"cloud region {owner}/{region} does not answer")
+        if f"{owner}/{region}" in self.refusing:
+            raise Unprocessable("kubeconfig", "the cluster refuses the access data")
         found = self.objects.get(f"{wanted.kind}/{wanted.name}")
         return Page(() if found is None else (found,))
 

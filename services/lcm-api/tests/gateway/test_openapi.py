@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from callers.documented import an_app, documents
+from callers.documented import an_app, documents, our_documents
 from jsonschema_rs import Draft4Validator
 from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
 from kubevnfm_lcm_api.gateway.openapi.swagger import to_swagger
@@ -67,6 +67,48 @@ def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
     document = documents()[ROOT.prefix]
     referenced = {str(node["$ref"]) for node in nodes(document) if isinstance(node.get("$ref"), str)}
     assert referenced == {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+
+_VNFS = "/vnflcm/v2/vnf_instances"
+_IN_V1 = "/vnflcm/v1/vnf_instances"
+_BRING_UP = ("/multicloud/v1", "POST", "/multicloud/v1/vnf_instances")
+_TASKS = {
+    "instantiate_complex": "instantiate",
+    "scale_in": "scale",
+    "scale_out": "scale",
+    "start": "operate",
+    "stop": "operate",
+}
+_SENT_TO = {
+    "create": ("", "POST", _VNFS),
+    "modify": ("", "PATCH", f"{_VNFS}/{{id}}"),
+    "bring_up": _BRING_UP,
+    "bring_up_with_volume": _BRING_UP,
+    "instantiate.v1": ("", "POST", f"{_IN_V1}/{{id}}/instantiate"),
+    "change_ext_conn.v1": ("", "POST", f"{_IN_V1}/{{id}}/change_ext_conn"),
+    **{
+        name: ("", "POST", f"{_VNFS}/{{id}}/{_TASKS.get(name, name)}")
+        for name in ("instantiate", "heal", "terminate", "scale_to_level", "change_ext_conn", *_TASKS)
+    },
+}
+"""The document, the method and the path of each request of the samples."""
+
+
+def test_each_example_fits_its_schema() -> None:
+    """MC-128: the examples are the requests of the samples; the documents themselves have none, which would be checked here."""
+    for document in documents().values():
+        assert not [node for node in nodes(document["paths"]) if {"example", "examples"} & node.keys()]
+        assert not [node for node in nodes(document["components"]) if isinstance(node.get("examples"), list)]
+    requests = sorted((FIXTURES.parents[1] / "deploy/samples").glob("*/requests/*.json"))
+    assert {path.stem for path in requests} == _SENT_TO.keys()
+    ours = our_documents()
+    wrong = {
+        str(path): misfit
+        for path in requests
+        for prefix, method, template in [_SENT_TO[path.stem]]
+        if (misfit := ours[prefix].misfit_of_request(method, template, json.loads(path.read_text(encoding="utf-8"))))
+    }
+    assert wrong == {}
 
 
 def test_answers_have_no_nulls() -> None:

@@ -23,6 +23,7 @@ from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lab.lab import Lab
 from kubevnfm_vim_registry.records import COLLECTION
 from kubevnfm_vim_registry.settings import Settings
+from patience import until_true
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.lcm_world import Answer
 from worlds.region_world import REGIONS, RegionWorld, region_world
@@ -204,6 +205,25 @@ async def test_another_kubeconfig_is_verified_before_it_is_used(
     (await world.call("DELETE", OP_EDGE, headers={"If-Match": made.headers["ETag"]})).problem(412)
     back = (await world.call("PUT", path, data=form({}, a_kubeconfig(cluster).encode()))).must(200).json
     assert (back["auth"], back["sha256"]) == ("token", made.json["sha256"])
+
+
+async def test_a_change_while_a_kubeconfig_is_verified_wins(world: RegionWorld, cluster: LabCluster, lab: Lab) -> None:
+    """MC-009, MC-076: the other request is 409, and its access data are not used."""
+    made = (await world.region(cluster)).must(201).json
+    lab.faults.add(part="kubernetes", effect="hang")
+    lab.ledger.clear()
+    other = {"kubeconfig": encoded(cluster.kubeconfig_admin())}
+    rotating = asyncio.create_task(world.call("PUT", f"{OP_EDGE}/kubeconfig", other))
+
+    async def is_held() -> bool:
+        return bool(lab.ledger.calls())
+
+    await until_true(is_held)
+    (await world.call("PATCH", OP_EDGE, {"labels": {"zone": "west"}})).must(200)
+    lab.faults.clear()
+    (await rotating).problem(409)
+    shown = (await world.call("GET", OP_EDGE)).json
+    assert (shown["labels"], shown["sha256"]) == ({"zone": "west"}, made["sha256"])
 
 
 async def test_labels_and_kv_are_changed_by_a_merge_patch(world: RegionWorld, cluster: LabCluster) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 import pytest_asyncio
 import yaml
+from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import (
@@ -209,7 +210,10 @@ async def test_live_reads_each_object_in_the_region(gateway: Gateway) -> None:
     assert (await gateway.call("GET", f"{one}/resources")).must(200).json == made["resources"]
     gateway.world.regions.away.add("op/edge")
     (await gateway.call("GET", one)).must(200)
-    (await gateway.call("GET", f"{one}?live=true")).problem(503)
+    for path in (f"{one}?live=true", f"{one}/resources?live=true"):
+        (await gateway.call("GET", path)).problem(503)
+    gateway.world.dry_runs.taken = RegionUnavailable("cloud region op/edge does not answer")
+    (await gateway.call("PATCH", f"{one}?dry_run=server", {"values": {"level": 4}})).problem(503)
     (await gateway.call("GET", f"{one}?live=perhaps")).problem(400)
     (await gateway.call("GET", f"{VNFS}/none/resources")).problem(404)
 

@@ -56,6 +56,8 @@ async def test_the_status_judges_each_object_as_the_region_has_it_now(tmp_path: 
         gone = (await gateway.call("GET", path)).must(200).json
         assert (gone["ready"], {each["live"] for each in gone["resources"]}) == (False, {"missing"})
 
+        gateway.world.regions.refusing.add("op/edge")
+        assert "refuses the access data" in (await gateway.call("GET", path)).problem(422)["detail"]
         gateway.world.regions.away.add("op/edge")
         (await gateway.call("GET", path)).problem(503)
         (await gateway.call("GET", f"{path}?live=true")).problem(400)
