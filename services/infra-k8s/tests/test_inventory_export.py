@@ -54,12 +54,15 @@ async def test_a_pod_is_a_vserver_of_its_vnf_from_creation_to_removal(world: Exp
     path = world.aai.paths("vserver")[0]
     world.aai.edit(path, in_maint=True)
     second = addresses("10.1.0.7", network="ns/net", interface="net1")
-    await world.write("web-1", node="w1", networks=(addresses("10.0.0.2"), second), phase="Failed")
+    # Names of interfaces that a region should not have twice.
+    odd = addresses(network="first", interface="net1-3"), addresses(network="second", interface="net1")
+    await world.write("web-1", node="w1", networks=(addresses("10.0.0.2"), second, *odd), phase="Failed")
     await world.settled()
     changed = await world.vserver("web-1")
     assert changed is not None
     names = {each["interface-name"]: each["network-name"] for each in changed["l-interfaces"]["l-interface"]}
-    assert (names, changed["prov-status"]) == ({"default": "default", "net1": "ns/net"}, "PREPROV")
+    assert names == {"default": "default", "net1": "ns/net", "net1-3": "first", "net1-3-3": "second"}
+    assert changed["prov-status"] == "PREPROV"
     assert (changed["relationship-list"], changed["in-maint"]) == (shown["relationship-list"], True)
 
     await world.remove("web-1")

@@ -128,7 +128,8 @@ def _interfaces(networks: Sequence[NetworkAddresses]) -> list[JsonObject]:
     for number, network in enumerate(networks):
         # The default network of a cluster has no name.
         name = network.interface or network.network or "default"
-        name = f"{name}-{number}" if name in named else name
+        while name in named:
+            name = f"{name}-{number}"
         interface: JsonObject = {"interface-name": name, "network-name": network.network or "default"}
         for family in (4, 6):
             key = f"l3-interface-ipv{family}-address"
