@@ -59,7 +59,7 @@ def test_each_described_error_is_in_the_table_with_a_test_or_a_reason() -> None:
     assert [key for key, (tests, note) in own_rows().items() if not (tests or note)] == []
 
 
-def test_only_who_reads_is_told_that_nothing_has_changed() -> None:
+def test_reads_alone_are_described_to_answer_304() -> None:
     """MC-128."""
     paths = documents()[PREFIX]["paths"]
     known = {

@@ -59,7 +59,7 @@ def changed(state: OperationState, operation_id: str = "o") -> Envelope[Message]
 
 
 async def test_an_event_ends_the_waits_for_its_operation_and_no_other(store: WatchedStore) -> None:
-    """MC-004: nobody who waits looks at the store before something has ended."""
+    """MC-004: no caller that waits looks at the store before an operation has ended."""
     ends = OperationEnds(store, look_s=LONG_S)
     await store.enter(OperationState.PROCESSING)
     async with InProcessBus(RING) as bus, ends.watching(bus):
