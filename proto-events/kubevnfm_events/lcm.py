@@ -85,6 +85,18 @@ class FetchPackage(Command, kind="lcm.fetch_package", service="lcm-api", reply=P
     package_id: str
 
 
+class PackageAwaited(Event, kind="lcm.package.awaited"):
+    """The VNF package that an instantiate has waited for is held, and the operation has its steps."""
+
+    vnf_instance_id: str
+
+
+class AwaitPackage(Command, kind="lcm.await_package", service="lcm-api", reply=PackageAwaited):
+    """Have the VNF package of an instantiate fetched, and plan the operation with it; answered by PackageAwaited."""
+
+    vnf_instance_id: str
+
+
 class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm-api"):
     """Deliver the next notification of one subscription (SOL003 5.4.20)."""
 

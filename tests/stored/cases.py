@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
 from kubevnfm_secrets import KeyRing
 from recording import Moment
 from worlds.stored_operations import INSTANCES, OPERATIONS, Case, Json, StoredDocument, StoryFile
@@ -50,12 +51,17 @@ def is_at_rest(case: Case) -> bool:
 
 def ways_of(case: Case, story: StoryFile) -> Iterator[str]:
     """Yield the ways in which the case can be led to its end."""
-    yield FORWARD
     body = _operations(case).get(story.operation_id)
+    is_ending = body is not None and (
+        body["operationState"] in TERMINAL or body["internal"].get("ending") is not None or _is_settled(case, story)
+    )
+    # A package that cannot be fetched never comes; tests of packages on demand have the way forward.
+    if is_ending or AwaitPackageDraft.plan not in story.plans:
+        yield FORWARD
     if body is None:
         yield BACKWARD
         return
-    if body["operationState"] in TERMINAL or body["internal"].get("ending") is not None or _is_settled(case, story):
+    if is_ending:
         return
     yield BACKWARD
     if body["operationState"] == "FAILED_TEMP":

@@ -22,6 +22,7 @@ from answers import (
 from instances import (
     OTHER_HOLDS,
     balanced_body,
+    body_of_unheld,
     body_with_volume,
     cnf,
     cnf_body,
@@ -88,6 +89,12 @@ async def _bring_up_with_volume(script: Script) -> None:
     await script.bring_up(body_with_volume(script))
 
 
+async def _bring_up_unheld(script: Script) -> None:
+    await script.bring_up(body_of_unheld(script))
+    await script.reaches("FAILED_TEMP")
+    await script.task("rollback")
+
+
 async def _change_holds(script: Script) -> None:
     await script.patch(OTHER_HOLDS)
 
@@ -126,6 +133,7 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         ),
         CNF_ANSWERS,
     ),
+    "instantiate-unheld-cnf-rolled-back": Story(play(volume, _bring_up_unheld, ends="ROLLED_BACK"), CNF_ANSWERS),
     "terminate-cnf-with-volume": Story(
         play(live_cnf_with_volume, ask("terminate", GRACEFUL), retry("delete_objects", "release_volumes")),
         CNF_ANSWERS,

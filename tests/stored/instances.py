@@ -358,6 +358,12 @@ def body_with_volume(script: Script) -> dict[str, Any]:
     return {"cloud_region_id": "op/edge", "csar_id": script.package_id, "namespace": "default", "volumes": volumes}
 
 
+def body_of_unheld(script: Script) -> dict[str, Any]:
+    """Return the multi-cloud request of a VNF whose package is fetched first, from an address that no call may go to."""
+    source = {"url": "http://127.0.0.1:1/csar", "sha256": "0" * 64}
+    return {"cloud_region_id": "op/edge", "artifacts": source, "namespace": "default", "values": {"password": "ubuntu"}}
+
+
 async def live_cnf_with_volume(script: Script) -> str:
     """Return a CNF with a persistent volume that is INSTANTIATED."""
     await volume(script)

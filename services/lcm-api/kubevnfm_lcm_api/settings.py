@@ -15,12 +15,14 @@ from kubevnfm_lcm_api.granting.settings import GrantSettings
 from kubevnfm_lcm_api.lifecycle.settings import LifecycleSettings
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.onap.settings import OnapSettings
+from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 
 
 class SubjectSettings(
     OutboundSettings,
     PackageSettings,
+    ArtifactSettings,
     CallbackSettings,
     GrantSettings,
     LifecycleSettings,

@@ -12,6 +12,7 @@ from typing import Final
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
+from kubevnfm_events.lcm import AwaitPackage
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.run import background, repeat
@@ -29,6 +30,7 @@ from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
 from kubevnfm_lcm_api.multicloud import group_operations, group_record, idempotency
 from kubevnfm_lcm_api.multicloud.artifacts import add_to as add_artifacts
+from kubevnfm_lcm_api.multicloud.awaited_packages import AwaitedPackages
 from kubevnfm_lcm_api.multicloud.group_work import GroupWork
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
@@ -101,6 +103,8 @@ async def lcm_api(
     ):
         for subject in subjects:
             subject.handle(worker)
+        awaited = AwaitedPackages(subjects[0].services.requests, multicloud.regions, backends.store)
+        worker.handle(AwaitPackage, awaited.await_package)
         # The worker starts before the events: their handlers send commands that it takes.
         await worker.start()
         for subject in subjects:
@@ -131,7 +135,7 @@ async def lcm_api(
                 ends=ends,
                 group_parallel=settings.multicloud_group_parallel,
             ),
-            partial(add_artifacts, variables=subjects[0].package_variables),
+            partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
         ]
@@ -173,6 +177,7 @@ async def _connected(
         package_parts = await stack.enter_async_context(
             packages.package_parts(
                 settings,
+                settings,
                 backends,
                 users=PackageUsers(backends.store),
                 outbox=outbox,
@@ -209,6 +214,7 @@ async def _connected(
                 outbox=outbox,
                 grants=grants,
                 packages=catalogue,
+                fetches=package_parts.services.on_demand,
                 vims=vims,
                 links=multicloud.links,
                 volumes=multicloud.volumes,

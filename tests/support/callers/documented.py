@@ -96,7 +96,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(notifications.add_to, services=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing, groups=nothing, ends=nothing, group_parallel=1),
-        partial(artifacts.add_to, variables=nothing),
+        partial(artifacts.add_to, variables=nothing, copies=nothing),
         partial(subscriptions.add_to, subscriptions=nothing),
         partial(vnf_events.add_to, instance_events=nothing),
         *more,

@@ -139,7 +139,9 @@ class WorkloadVnf:
         kind = Workloads(
             packages=packages, vims=unused, links=unused, volumes=unused, charts=unused, clock=SystemClock(), ring=RING
         )
-        on = _Services(unused, unused, packages, unused, given, [kind], unused, unused, unused, vnf)
+        on = _Services(
+            unused, unused, packages, unused, given, [kind], unused, unused, unused, unused, unused, False, vnf
+        )
         original = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         match request:
             case ScaleVnfRequest():

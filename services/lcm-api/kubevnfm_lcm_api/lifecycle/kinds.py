@@ -15,6 +15,7 @@ from kubevnfm_secrets import KeyRing
 
 from kubevnfm_lcm_api.lifecycle.clusters import plans as clusters
 from kubevnfm_lcm_api.lifecycle.clusters import roles
+from kubevnfm_lcm_api.lifecycle.containers import awaiting
 from kubevnfm_lcm_api.lifecycle.containers import plans as containers
 from kubevnfm_lcm_api.lifecycle.containers.kind import Containers
 from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
@@ -25,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.scripts import plans as scripts
 from kubevnfm_lcm_api.lifecycle.workloads import plans as workloads
 from kubevnfm_lcm_api.lifecycle.workloads.kind import Workloads
 
-REGISTERED: Final = (scripts, machines, clusters, roles, containers, workloads)
+REGISTERED: Final = (scripts, machines, clusters, roles, containers, awaiting, workloads)
 """Modules whose import fills `SEQUENCES` and `ROLES`."""
 
 

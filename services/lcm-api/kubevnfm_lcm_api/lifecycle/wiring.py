@@ -33,7 +33,7 @@ from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.output_updates import OutputUpdates
-from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue, PackageFetches
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, Suspensions
@@ -126,6 +126,7 @@ async def lifecycle_parts(
     outbox: Outbox,
     grants: Grants | None,
     packages: PackageCatalogue,
+    fetches: PackageFetches,
     vims: Vims,
     links: VirtualLinks,
     volumes: PersistentVolumes,
@@ -166,6 +167,9 @@ async def lifecycle_parts(
             suspensions,
             Revisions(store, most_revisions),
             ProtectedNamespaces(regions),
+            fetches,
+            ring,
+            is_granted_outside=grants is not None,
         ),
         progress=Progress(store),
         node_logs=node_logs,

@@ -53,6 +53,8 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     group = await read_group(regions, body)
     # With any region, as the faults of the others are looked for with theirs.
     asked = parsed(VnfInstanceRequest, {**body, "cloud_region_id": group.regions[0].id, "regions": None})
+    if asked.artifacts is not None or asked.csar_id is None:
+        raise Unprocessable("artifacts", "csar_id of a package that is held expected beside regions")
     parallel = most if asked.parallel is None else asked.parallel
     if parallel > most:
         raise Unprocessable("parallel", f"1 to {most} expected")

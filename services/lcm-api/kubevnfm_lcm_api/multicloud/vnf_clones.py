@@ -44,10 +44,12 @@ async def completed(on: RequestServices, store: DocumentStore, body: Any) -> Any
             raise Unprocessable(_MEMBER, f"not expected beside {name}: leave one of them out")
     source = await _source(on, store, given[_MEMBER])
     copied = _members_of(source)
-    if given.get("csar_id") not in (None, copied["csar_id"]):
+    if "artifacts" in given or given.get("csar_id") not in (None, copied["csar_id"]):
         # Another package may have its order at another path, and no chart.
         for name in (ORDER_ARTIFACT, KUBERNETES_VERSION):
             copied.pop(name, None)
+    if "artifacts" in given:
+        copied.pop("csar_id")
     values = given.get(VALUES)
     _check_namespace(source, given)
     if isinstance(values, Mapping):

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Final, get_args
 
 from aiohttp import web
+from kubevnfm_access.caller import Role
+from kubevnfm_access.errors import Forbidden
 from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
@@ -77,6 +79,9 @@ async def bring_up(request: web.Request) -> web.Response:
         return await group_operations.begin(request, body)
     wanted = parsed(VnfInstanceRequest, body)
     check_single(wanted)
+    # An operator makes VNFs of the packages that an admin has chosen; a catalogue is an admin's choice too.
+    if wanted.artifacts is not None and not request[CALLER].may(Role.ADMIN):
+        raise Forbidden(f"artifacts needs the role {Role.ADMIN}: name a package of the catalogue by csar_id")
     if mode is not None:
         own_id, order = await vnf_requests.order_of_new(vnfs(request), services(request).regions, wanted, body)
         return await dry_runs.report(request, mode, order, own_id, "create")

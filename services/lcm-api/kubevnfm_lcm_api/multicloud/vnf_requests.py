@@ -41,6 +41,7 @@ from kubevnfm_lcm_api.multicloud.vnf_types import (
     check_oof_parameters,
 )
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
+from kubevnfm_lcm_api.multicloud.wanted_packages import WantedPackage, request_text, wanted_package
 
 _PARAMETERS: Final = "additionalParams/"
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
@@ -70,6 +71,11 @@ async def accept(
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
     """
     region = await region_of(regions, wanted.cloud_region_id)
+    named = wanted_package(wanted)
+    if not await _is_held(on, named):
+        if group_operation is None and onap is None:
+            return await _accept_awaiting(on, regions, region, wanted, named, body, origin, instance_id)
+        raise Unprocessable(named.place, f"VNF package {named.csar_id} is not held")
     made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
     accepting = bring_up.accept(
         on,
@@ -84,6 +90,50 @@ async def accept(
         onap=onap,
     )
     return await pointed(accepting)
+
+
+async def _is_held(on: RequestServices, named: WantedPackage) -> bool:
+    """Return whether a package needs no fetch, also because none is possible for it; a copy is not removed from now on."""
+    shown = await on.fetches.shown(named.csar_id)
+    if shown is None or (shown["origin"] == "fetched" and shown["status"] not in ("READY", "DISABLED")):
+        return False
+    if shown["origin"] == "fetched":
+        await on.fetches.ensure(named.csar_id, named.source)
+    return True
+
+
+async def _accept_awaiting(
+    on: RequestServices,
+    regions: CloudRegions,
+    region: CloudRegion,
+    wanted: VnfInstanceRequest,
+    named: WantedPackage,
+    body: Mapping[str, Any],
+    origin: Origin,
+    instance_id: str | None,
+) -> tuple[InstanceRecord, str]:
+    """Accept a VNF whose package is fetched first, after all checks that do without the package. Raises as `accept`."""
+    on.fetches.check(named.csar_id, named.source, named.place)
+    check_oof_parameters(wanted.oof_parameters)
+    with_oam_address(wanted.networks, wanted.network_parameters)
+    await check_profiles(regions, region, wanted.compute_profiles)
+    text = await request_text(body, on.ring)
+    awaited = bring_up.AwaitedPackage(named.csar_id, named.source, named.place, text, on.fetches.longest_s)
+    accepting = bring_up.accept_awaiting(
+        on,
+        CreateVnfRequest(vnfd_id=named.csar_id, **_names_of(wanted)),
+        awaited,
+        (region.id, region.vim_id),
+        additional_params(body),
+        origin,
+        protected_namespaces=region.protected_namespaces,
+        instance_id=instance_id,
+    )
+    return await pointed(accepting)
+
+
+def _names_of(wanted: VnfInstanceRequest) -> dict[str, str | None]:
+    return {name: getattr(wanted, name) for name in _NAMES}
 
 
 async def order_of_new(
@@ -131,15 +181,15 @@ async def asked_of(
     check_oof_parameters(wanted.oof_parameters)
     networks = with_oam_address(wanted.networks, wanted.network_parameters)
     await check_profiles(regions, region, wanted.compute_profiles)
-    package = await package_of(on, wanted.csar_id)
+    named = wanted_package(wanted)
+    package = await package_of(on, named.csar_id, named.place)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
     original = {
         "flavourId": _flavour_id(vnfd),
         "vimConnectionInfo": {_VIM_KEY: {"vimId": region.vim_id, "vimType": KUBERNETES}},
         "additionalParams": additional_params(body),
     }
-    names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
-    made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
+    made = CreateVnfRequest(vnfd_id=package.vnfd_id, **_names_of(wanted))
     asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", networks, wanted.volumes, origin)
     return made, package, asked
 
@@ -308,17 +358,17 @@ async def named_region(regions: CloudRegions, region_id: str, place: str = "clou
     return found.items[0]
 
 
-async def package_of(on: RequestServices, csar_id: str) -> PackageRef:
-    """Return an onboarded and enabled package. Raises Unprocessable."""
+async def package_of(on: RequestServices, csar_id: str, place: str = "csar_id") -> PackageRef:
+    """Return an onboarded and enabled package; ``place``: the member that names it. Raises Unprocessable."""
     try:
         package = await on.packages.reference(csar_id)
         if not package.vnfd_id:
-            raise Unprocessable("csar_id", f"VNF package {csar_id} is not onboarded")
+            raise Unprocessable(place, f"VNF package {csar_id} is not onboarded")
         usable = await pointed(on.packages.usable(package.vnfd_id))
     except NotFound as error:
-        raise Unprocessable("csar_id", str(error)) from error
+        raise Unprocessable(place, str(error)) from error
     if usable.package_id != csar_id:
-        raise Unprocessable("csar_id", f"VNF package {csar_id} does not exist any more")
+        raise Unprocessable(place, f"VNF package {csar_id} does not exist any more")
     return usable
 
 

@@ -40,9 +40,10 @@ Profiles = Annotated[tuple[ComputeProfileRequest, ...], Field(max_length=MOST_PR
 
 def _with_its_forms(schema: dict[str, Any]) -> None:
     """Describe which members a request must have: a clone takes the others from another VNF."""
-    needed = schema.pop("required")
+    schema.pop("required")
     schema["anyOf"] = [
-        {"required": needed},
+        {"required": ["cloud_region_id", "csar_id"]},
+        {"required": ["cloud_region_id", "artifacts"]},
         {"required": ["regions", "csar_id"]},
         {"required": ["clone_of", "namespace"]},
     ]
@@ -64,14 +65,29 @@ class NetworkParameters(MultiCloudRequest):
     oam_ip_address: OamAddress
 
 
+class PackageSource(MultiCloudRequest):
+    """A package by its content: in a registry, or at an address. Its ``csar_id`` is ``sha256-<hex>``, of the digest or checksum."""
+
+    oci: Annotated[str, StringConstraints(max_length=512)] | None = None
+    """``oci://<host>/<repository>``; the one layer of its manifest is the CSAR."""
+    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    """That of the manifest."""
+    url: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    """The address of the CSAR: http or https."""
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """The checksum of the CSAR."""
+
+
 class VnfInstanceRequest(MultiCloudRequest):
     """A VNF to bring up."""
 
     model_config = ConfigDict(json_schema_extra=_with_its_forms)
 
     cloud_region_id: RegionId
-    csar_id: CsarId
-    """The id of an onboarded package."""
+    csar_id: CsarId | None = None
+    """The id of an onboarded package, or of one in the catalogue, which is fetched."""
+    artifacts: PackageSource | None = None
+    """In place of ``csar_id``: where the package is."""
     namespace: NamespaceName | None = None
     """None: that of ``values``, else ``vnf-`` and the first eight characters of the id."""
     vnf_instance_name: VnfName | None = None

@@ -69,19 +69,23 @@ class Packages:
 
     async def create(self, user_data: JsonMapping) -> JsonMapping:
         """Create a package resource in state CREATED; return its document."""
+        body = self.document(new_id())
+        if user_data:
+            body["userDefinedData"] = sealed(hide(user_data), self._ring)
+        await self._outbox.insert(COLLECTION, body["id"], body, events=[package_event(body, "CREATED")])
+        return body
+
+    def document(self, package_id: str) -> JsonObject:
+        """Return a new package resource in state CREATED; nothing is stored."""
         now = rfc3339(self._clock.now())
-        body: JsonObject = {
-            "id": new_id(),
+        return {
+            "id": package_id,
             "onboardingState": "CREATED",
             "operationalState": "DISABLED",
             "usageState": "NOT_IN_USE",
             "createdAt": now,
             "updatedAt": now,
         }
-        if user_data:
-            body["userDefinedData"] = sealed(hide(user_data), self._ring)
-        await self._outbox.insert(COLLECTION, body["id"], body, events=[package_event(body, "CREATED")])
-        return body
 
     async def get(self, package_id: str) -> Stored:
         """Return the package. Raises NotFound."""
@@ -166,13 +170,22 @@ class Packages:
             for collection in (VNFDS, CONTENTS):
                 await self._store.delete(collection, package_id)
             await self._files.remove(package_id)
+            # A copy may be fetched again under its id.
+            self._references.pop(package_id, None)
+            self._file_names.pop(package_id, None)
             return
         raise _changed_meanwhile()
 
     async def is_in_use(self, body: JsonMapping) -> bool:
         """Return whether VNF instances of the package's VNFD exist, in any state, or are being changed to it."""
-        vnfd_id = body.get("vnfdId")
-        return vnfd_id is not None and await self._users.exist(vnfd_id)
+        # An instance that waits for a package to be fetched has the package's id as that of its VNFD.
+        waiting = [body["id"]] if is_copy(body) else []
+        known = [body["vnfdId"]] if "vnfdId" in body else []
+        return any([await self._users.exist(vnfd_id) for vnfd_id in (*known, *waiting)])
+
+    async def holders(self, body: JsonMapping) -> list[str]:
+        """Return the ids of up to 101 VNF instances of the package."""
+        return await self._users.ids([name for name in (body.get("vnfdId"), body["id"]) if name is not None])
 
     async def reference(self, package_id: str) -> PackageRef:
         """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
@@ -265,6 +278,10 @@ class Packages:
             await self._write_usage(vnfd_id, is_added=is_added)
         return Ack()
 
+    async def note_use(self, vnfd_id: str) -> None:
+        """Update usageState after an instance got the VNFD of a package that it had waited for."""
+        await self._write_usage(vnfd_id, is_added=True)
+
     async def _write_usage(self, vnfd_id: str, *, is_added: bool) -> None:
         """Write until the stored state is true: another instance may be created or deleted at the same time.
 
@@ -318,6 +335,11 @@ def package_event(body: JsonMapping, change: Any, *, is_in_use: bool = False) ->
 def last_event(event: Envelope[Message]) -> JsonObject:
     """Return the field with a package's last event, set from ONBOARDED on: the next event refers to it."""
     return {"internal/lastNews": EventRef(id=event.id, at=rfc3339(event.time)).model_dump()}
+
+
+def is_copy(body: JsonMapping) -> bool:
+    """Return whether a package was fetched on demand (multicloud.md MC-122): it can be removed and fetched again."""
+    return "fetch" in body.get("internal", {})
 
 
 def usage_state(is_in_use: bool) -> str:

@@ -22,7 +22,7 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored, by
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
@@ -32,9 +32,11 @@ from kubevnfm_lcm_api.packages.catalogue import (
     VNFDS,
     PackageBusy,
     Packages,
+    is_copy,
     last_event,
     package_event,
 )
+from kubevnfm_lcm_api.packages.copies import Copies
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
@@ -74,10 +76,11 @@ class Onboarding:
         clock: Clock,
         limit_bytes: int,
         foresee: Foresight,
+        copies: Copies,
     ) -> None:
         self._packages, self._store, self._outbox, self._files = packages, store, outbox, files
         self._sources, self._ring, self._clock, self._limit_bytes = sources, ring, clock, limit_bytes
-        self._foresee = foresee
+        self._foresee, self._copies = foresee, copies
         self._fetches = 0
 
     # --- sent by a caller ---------------------------------------------------------------------------------------------
@@ -119,7 +122,7 @@ class Onboarding:
                 events=events or [],
             )
         except RevisionConflict as error:
-            raise PackageBusy("the package was changed by another request at the same time: try again") from error
+            raise _taken() from error
 
     def _lease(self, upload_id: str) -> dict[str, str]:
         return {"id": upload_id, "host": _HOST, "until": rfc3339(self._clock.now() + _UPLOAD_LEASE)}
@@ -182,8 +185,7 @@ class Onboarding:
             return NotYet(again_in_s=_FETCH_LATER_S)
         self._fetches += 1
         try:
-            async with self._sources.open(opened(source)) as chunks:
-                upload = await self._files.store(package_id, chunks, limit_bytes=self._limit_bytes)
+            upload = await self._fetched(stored, opened(source))
         # The database's failure says nothing about the package: the command is repeated, and the package is not
         # rejected.
         except StoreUnavailable:
@@ -194,6 +196,38 @@ class Onboarding:
             self._fetches -= 1
         await self._stored(package_id, upload, where=_UPLOADING, cause=context.message_id)
         return Done(PackageFetched(vnf_pkg_id=package_id))
+
+    async def _fetched(self, stored: Stored, source: JsonMapping) -> Upload:
+        """Store the content of a source on disk. Raises what refuses it; StoreUnavailable."""
+        async with self._sources.open(source) as content:
+            if not is_copy(stored.body):
+                return await self._files.store(stored.id, content.chunks, limit_bytes=self._limit_bytes)
+            limit_bytes = self._copies.limit_bytes
+            if content.size_bytes is not None:
+                await self._copies.make_room(stored.id, min(content.size_bytes, limit_bytes))
+            counted = self._copies.counted(stored.id, content, where=_UPLOADING)
+            upload = await self._files.store(stored.id, counted, limit_bytes=limit_bytes)
+        if content.size_bytes is None:
+            await self._copies.make_room(stored.id, upload.size_bytes)
+        return upload
+
+    async def fetch_copy(self, package_id: str, source: JsonMapping) -> None:
+        """Fetch a package on demand, in the background; at most one fetch of an id runs. ``source``: as the port expects it.
+
+        Raises PackageBusy if it is not CREATED or ERROR, also because another request was faster.
+        """
+        task = _task(FetchPackage(package_id=package_id), derived_id("fetch", package_id, new_id()))
+        fields = {"internal/source": sealed(source, self._ring), **self._copies.begun()}
+        if await self._store.get(COLLECTION, package_id) is not None:
+            await self._begin(package_id, fields, [task])
+            return
+        body = self._packages.document(package_id)
+        internal = {path.removeprefix("internal/"): value for path, value in fields.items()}
+        body |= {"onboardingState": "UPLOADING", "internal": internal}
+        try:
+            await self._outbox.insert(COLLECTION, package_id, body, events=[package_event(body, "CREATED"), task])
+        except AlreadyExists as error:
+            raise _taken() from error
 
     # --- checked ------------------------------------------------------------------------------------------------------
 
@@ -279,6 +313,10 @@ class Onboarding:
 
 def _task(command: FetchPackage | OnboardPackage, id: str) -> Envelope[Message]:
     return Envelope(data=command, source=SOURCE, id=id, subject=command.package_id)
+
+
+def _taken() -> PackageBusy:
+    return PackageBusy("the package was changed by another request at the same time: try again")
 
 
 def _interrupted() -> PackageBusy:

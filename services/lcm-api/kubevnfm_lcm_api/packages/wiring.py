@@ -25,11 +25,14 @@ from kubevnfm_lcm_api.packages.adapters.schema_process import SchemaProcesses
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
+from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.bundles import BundlePackages
 from kubevnfm_lcm_api.packages.catalogue import Packages
+from kubevnfm_lcm_api.packages.copies import USED_AT, Copies
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
 from kubevnfm_lcm_api.packages.http import routes
 from kubevnfm_lcm_api.packages.http.context import PackageServices
+from kubevnfm_lcm_api.packages.on_demand import PackagesOnDemand
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.packages.usable import COLLECTION
@@ -44,6 +47,7 @@ INDEXES = {
         Index(["vnfdId"]),  # MongoDB searches no unique index for a value: it leaves out documents without one
         Index(["onboardingState"]),
         Index(["usageState"]),
+        Index([USED_AT], sparse=True),
     ],
 }
 
@@ -74,6 +78,7 @@ class PackageParts:
 @asynccontextmanager
 async def package_parts(
     settings: PackageSettings,
+    artifacts: ArtifactSettings,
     backends: Backends,
     *,
     users: PackageUsers,
@@ -99,20 +104,24 @@ async def package_parts(
     schemas = SchemaProcesses()
     files = DiskPackageFiles(data_dir, UnpackingProcesses(rules))
     catalogue = Packages(store=store, outbox=outbox, files=files, users=users, schemas=schemas, ring=ring, clock=clock)
+    copies = Copies(catalogue, store, clock, artifacts.artifact_limit_bytes, artifacts.artifact_disk_bytes)
     onboarding = Onboarding(
         packages=catalogue,
         store=store,
         outbox=outbox,
         files=files,
-        sources=HttpPackageSources(session, ring=ring, longest_s=settings.fetch_timeout_s),
+        sources=HttpPackageSources(session, artifacts, ring=ring, longest_s=settings.fetch_timeout_s),
         ring=ring,
         clock=clock,
         limit_bytes=limit_bytes,
         foresee=foresee,
+        copies=copies,
     )
+    has_catalogue = artifacts.artifact_catalogue_url is not None
+    on_demand = PackagesOnDemand(catalogue, onboarding, copies, store, has_catalogue, artifacts.artifact_timeout_s)
     await onboarding.recover()
     async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)), schemas:
         processes = BundleProcesses(data_dir)
         await asyncio.to_thread(processes.remove_old)
         bundles = BundlePackages(catalogue, onboarding, files, processes)
-        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes), bundles)
+        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes, on_demand), bundles)

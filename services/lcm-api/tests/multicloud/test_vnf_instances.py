@@ -462,7 +462,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"cloud_region_id": None}, ["/cloud_region_id"]),
     ({"csar_id": "none"}, ["/csar_id"]),
     ({"csar_id": 5}, ["/csar_id"]),
-    ({"csar_id": None, "cloud_region_id": 7}, ["/cloud_region_id", "/csar_id"]),
+    ({"csar_id": 5, "cloud_region_id": 7}, ["/cloud_region_id", "/csar_id"]),
     ({"namespace": "Mine"}, ["/namespace"]),
     ({"namespace": "kube-mine"}, ["/namespace"]),
     ({"namespace": "ours"}, ["/namespace"]),

@@ -71,7 +71,7 @@ class Acceptance:
         draft: Draft,
         asked: Asked[SolType],
         *,
-        flavour: Flavour,
+        flavour: Flavour | None,
         secret_names: Collection[str],
     ) -> str:
         """Store a new instance, claimed for its instantiation; return the occurrence's id. Raises as `accept`."""
@@ -79,6 +79,19 @@ class Acceptance:
         found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
         await self._engine.accept_new(record, found, claims)
         return found.occ.id
+
+    async def planned(
+        self,
+        record: InstanceRecord,
+        draft: Draft,
+        asked: Asked[SolType],
+        *,
+        flavour: Flavour,
+        secret_names: Collection[str],
+    ) -> tuple[OccurrenceRecord, dict[str, Any]]:
+        """Return the instantiation of a new instance, and the fields that its claim adds; nothing is stored. Raises as `accept`."""
+        state, operation = OperationState.PROCESSING, OperationType.INSTANTIATE
+        return await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
 
     async def _occurrence(
         self,

@@ -91,6 +91,25 @@ class Instances:
         )
         return record.with_internals(last_news=creation_event(record.vnf.id, now), secret_names=names)
 
+    def of_awaited(
+        self, request: CreateVnfRequest, package_id: str, *, instance_id: str | None = None
+    ) -> InstanceRecord:
+        """Return a new instance of a package that is not known yet: the package's id stands for that of the VNFD; nothing is stored."""
+        now = rfc3339(self._clock.now())
+        vnf = VnfInstance(
+            id=instance_id or new_id(),
+            vnf_instance_name=request.vnf_instance_name,
+            vnf_instance_description=request.vnf_instance_description,
+            vnfd_id=package_id,
+            vnf_provider="",
+            vnf_product_name="",
+            vnf_software_version="",
+            vnfd_version="",
+            vnf_pkg_id=package_id,
+        )
+        record = InstanceRecord(vnf=vnf, created_at=now, updated_at=now)
+        return record.with_internals(last_news=creation_event(vnf.id, now))
+
     async def get(self, instance_id: str) -> Stored:
         """Return the instance. Raises NotFound."""
         stored = await self._store.get(COLLECTION, instance_id)

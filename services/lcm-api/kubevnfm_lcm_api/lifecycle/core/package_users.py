@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import AllOf, Compare, Exists, Op, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, by
 
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, DST_VNFD_ID
+
+_MOST_IDS: Final = 101
+"""One more than an answer lists."""
+_LARGE: Final = ("instantiatedVnfInfo", "internal")
 
 
 class PackageUsers:
@@ -21,6 +28,10 @@ class PackageUsers:
             if await self._store.count(COLLECTION, users, limit=1):
                 return True
         return False
+
+    async def ids(self, vnfd_ids: Sequence[str]) -> list[str]:
+        query = Query(Compare("vnfdId", Op.IN, list(vnfd_ids)), limit=_MOST_IDS, exclude=_LARGE)
+        return [stored.id for stored in await self._store.find(COLLECTION, query)]
 
     async def next_vnfd(self, instance_id: str) -> str | None:
         stored = await self._store.get(COLLECTION, instance_id)

@@ -10,6 +10,7 @@ from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
@@ -55,6 +56,34 @@ class PackageCatalogue(Protocol):
 
     async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
         """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""
+        ...
+
+
+class PackageFetches(Protocol):
+    """VNF packages that are fetched when they are needed (multicloud.md MC-122)."""
+
+    @property
+    def longest_s(self) -> float:
+        """How long fetching one may take."""
+        ...
+
+    def check(self, csar_id: str, source: JsonMapping, place: str) -> None:
+        """Raise Unprocessable at this place of a request unless the package could be fetched. ``source``: empty for the catalogue."""
+        ...
+
+    async def shown(self, csar_id: str) -> JsonMapping | None:
+        """Return what is shown of a package that is held or being fetched; None if it is neither."""
+        ...
+
+    async def ensure(self, csar_id: str, source: JsonMapping, *, failed_since: str | None = None) -> JsonMapping:
+        """Begin the fetch of a package, unless it is held or being fetched; return what is shown of it.
+
+        A fetch that has failed is begun again, unless it failed after ``failed_since``: then its error is raised.
+        """
+        ...
+
+    async def note_use(self, vnfd_id: str) -> None:
+        """Update the usage of a package after an instance got its VNFD."""
         ...
 
 

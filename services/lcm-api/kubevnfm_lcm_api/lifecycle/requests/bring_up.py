@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 
 from kubevnfm_csar.artifact_order import ORDER, OWN_NAME
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
 
+from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.ordering import ordered_namespace
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import check_namespace
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import draft_of
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+
+
+@dataclass(frozen=True)
+class AwaitedPackage:
+    """The package of a request that is not held."""
+
+    csar_id: str
+    source: JsonMapping
+    """Where it is; empty: in the operator's catalogue."""
+    place: str
+    """The member of the request that names it."""
+    body: Secret
+    """The request, as JSON."""
+    limit_s: float
+    """How long fetching may take."""
 
 
 async def accept(
@@ -51,6 +72,46 @@ async def accept(
         record, found.draft, asked, flavour=found.flavour, secret_names=found.secret_names
     )
     return record, occurrence_id
+
+
+async def accept_awaiting(
+    on: RequestServices,
+    wanted: CreateVnfRequest,
+    awaited: AwaitedPackage,
+    region: tuple[str, str],
+    parameters: JsonMapping,
+    origin: Origin,
+    *,
+    protected_namespaces: Collection[str],
+    instance_id: str | None,
+) -> tuple[InstanceRecord, str]:
+    """Accept a new instance whose package is fetched first; what needs the package is checked by the step that waits for it.
+
+    ``region``: its id and that of its VIM; ``parameters``: the additionalParams of the instantiation. Raises as `accept`.
+    """
+    if on.is_granted_outside:
+        # A grant is asked for with the resources of the package.
+        raise Unprocessable(awaited.place, "not held, and an NFVO grants operations: fetch it first (POST /artifacts)")
+    record = on.instances.of_awaited(wanted, awaited.csar_id, instance_id=instance_id)
+    namespace = ordered_namespace(parameters, record.vnf.id)
+    check_namespace(namespace, protected_namespaces)
+    region_id, vim_id = region
+    place = CloudPlace(cloud_region_id=region_id, namespace=namespace, vim_id=vim_id)
+    record = record.with_internals(multicloud=place)
+    draft = AwaitPackageDraft(
+        vnf_instance_id=record.vnf.id,
+        csar_id=awaited.csar_id,
+        source=dict(awaited.source),
+        place=awaited.place,
+        body=awaited.body,
+        by=origin.by,
+        region_vim_id=vim_id,
+        limit_s=awaited.limit_s,
+    )
+    # Without the values: it is not known yet which of them the package marks as secret.
+    original = {"additionalParams": {"namespace": namespace}}
+    asked = Asked(wanted, original, "v2", origin=origin)
+    return record, await on.acceptance.accept_new(record, draft, asked, flavour=None, secret_names=())
 
 
 async def prepared(

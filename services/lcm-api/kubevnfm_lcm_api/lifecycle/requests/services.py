@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
+from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_store.query import Stored
 
@@ -16,7 +17,7 @@ from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, TaskUnsupported, UnderChange, VnfKind
-from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue, PackageFetches
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
@@ -36,6 +37,10 @@ class RequestServices:
     suspensions: Suspensions
     revisions: Revisions
     protected_namespaces: ProtectedNamespaces
+    fetches: PackageFetches
+    ring: KeyRing
+    is_granted_outside: bool
+    """Whether an NFVO grants the operations."""
 
     async def read(self, instance_id: str) -> tuple[Stored, InstanceRecord]:
         """Return the instance. Raises NotFound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,24 @@ class Upload:
 
 
 @dataclass(frozen=True)
+class Checksum:
+    """The checksum that content must have."""
+
+    algorithm: str
+    """As `hashlib` names it: ``sha256``, ``sha512``."""
+    hex: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """Content that is being fetched."""
+
+    chunks: AsyncGenerator[bytes]
+    size_bytes: int | None = None
+    """None: not known before its end."""
+
+
+@dataclass(frozen=True)
 class OnboardedFiles:
     """A CSAR that was checked and unpacked."""
 
@@ -40,11 +58,12 @@ class OnboardedFiles:
 class PackageSources(Protocol):
     """Servers that packages are fetched from."""
 
-    def open(self, source: JsonMapping) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Yield the bytes of a CSAR.
+    def open(self, source: JsonMapping) -> AbstractAsyncContextManager[Content]:
+        """Yield the content of a CSAR.
 
         ``source``: ``uri`` (a Secret, as its query may contain one), and the credentials: ``userName`` and ``password``,
-        or ``paramsOauth2ClientCredentials``. Entering and reading raise SourceFailed.
+        or ``paramsOauth2ClientCredentials``. On demand: ``catalogue``, the id of a package in the operator's catalogue; ``oci`` and
+        ``digest``; or ``uri`` with ``sha256``. Entering and reading raise SourceFailed.
         """
         ...
 
@@ -140,6 +159,10 @@ class PackageUsers(Protocol):
 
     async def exist(self, vnfd_id: str) -> bool:
         """Return whether VNF instances of the VNFD exist, in any state, or are being changed to it."""
+        ...
+
+    async def ids(self, vnfd_ids: Sequence[str]) -> list[str]:
+        """Return the ids of up to 101 VNF instances of these VNFDs."""
         ...
 
     async def next_vnfd(self, instance_id: str) -> str | None:

@@ -10,6 +10,7 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.packages.catalogue import Packages
 from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+from kubevnfm_lcm_api.packages.on_demand import PackagesOnDemand
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
 
 
@@ -22,6 +23,7 @@ class PackageServices:
     files: PackageFiles
     limit_bytes: int
     """The largest package that an upload may have."""
+    on_demand: PackagesOnDemand
 
 
 PACKAGES: Final = "/vnfpkgm/v1/vnf_packages"

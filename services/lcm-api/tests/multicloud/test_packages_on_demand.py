@@ -1,0 +1,333 @@
+"""Packages that are fetched when they are needed, from a catalogue and from a registry (multicloud.md MC-122 to MC-125)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from kubevnfm_events.objects import ApplyObjects
+from kubevnfm_store.query import Query, by
+from packages.package_variants import variant
+from patience import until
+from servers.registry import LOGIN, TOKEN, ArtifactServer, digest_of
+from worlds.lcm_world import Answer
+from worlds.multicloud_world import FILES, PASSWORD, VNFS, Gateway, a_gateway
+from worlds.set_clock import SetClock
+
+ARTIFACTS = "/multicloud/v1/artifacts"
+FETCHED = "csar-of-the-catalogue"
+VNFD = "33333333-aaaa-bbbb-cccc-dddddddddddd"
+
+
+class Ground:
+    """A gateway with a catalogue and a registry."""
+
+    def __init__(self, gateway: Gateway, server: ArtifactServer) -> None:
+        self.gateway, self.server = gateway, server
+        self.csar = variant(gateway.world.folder, files=FILES, vnfd_id=VNFD)
+
+    async def bring_up(self, **changes: Any) -> Answer:
+        return await self.gateway.bring_up(**{"csar_id": FETCHED, **changes})
+
+    async def of_registry(self, digest: str, **changes: Any) -> Answer:
+        place = {"oci": f"oci://{self.server.host}/acme/vnf", "digest": digest}
+        return await self.bring_up(csar_id=None, artifacts=place, **changes)
+
+    async def arriving(self, csar_id: str) -> Any:
+        """Return a package of which a part has arrived."""
+        while True:
+            shown = await self.gateway.call("GET", f"{ARTIFACTS}/{csar_id}")
+            if shown.status == 200 and shown.json.get("done_bytes"):
+                return shown.json
+            await asyncio.sleep(0)
+
+    async def removed(self, csar_id: str) -> None:
+        (await self.gateway.call("DELETE", f"{ARTIFACTS}/{csar_id}")).must(204)
+
+    async def down(self, answer: Answer) -> None:
+        (await self.gateway.call("DELETE", f"{VNFS}/{answer.json['vnf_id']}")).must(204)
+
+    @property
+    def downloads(self) -> int:
+        return self.server.asked[f"/vnfpkgm/v2/vnf_packages/{FETCHED}/package_content"]
+
+
+@asynccontextmanager
+async def a_ground(folder: Path, **changes: Any) -> AsyncIterator[Ground]:
+    async with ArtifactServer.listening() as server:
+        logins = folder / "logins.json"
+        auth = base64.b64encode(":".join(LOGIN).encode()).decode()
+        logins.write_text(json.dumps({"auths": {server.host: {"auth": auth}}}), encoding="utf-8")
+        settings = {
+            "allowed_networks": "127.0.0.0/8",
+            "artifact_catalogue_url": f"{server.url}/vnfpkgm/v2",
+            "artifact_plain_registries": server.host,
+            "artifact_registry_logins": logins,
+            **changes,
+        }
+        async with a_gateway(folder, **settings) as gateway:
+            ground = Ground(gateway, server)
+            server.packages[FETCHED] = ground.csar
+            yield ground
+
+
+@pytest.fixture
+async def ground(tmp_path: Path) -> AsyncIterator[Ground]:
+    async with a_ground(tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+    """For fetches that fail."""
+    async with a_ground(tmp_path_factory.mktemp("ground")) as running:
+        yield running
+
+
+async def test_five_bring_ups_of_a_package_that_is_not_held_fetch_it_once(ground: Ground) -> None:
+    """MC-122, MC-124, MC-125, scenario 8: each is an ordinary VNF afterwards; the copy is in use, then it is dropped."""
+    server = ground.server
+    server.goes_on.clear()
+    server.breaks_after = [1000]
+    async_ = {"Prefer": "respond-async"}
+    begun = await asyncio.gather(*(ground.bring_up(namespace=f"ns-{n}", headers=async_) for n in range(5)))
+    first = begun[0].must(202).json
+    assert [each.must(202).json["status"] for each in begun] == ["CREATING"] * 5
+    assert (first["csar_id"], first["namespace"], first["resources"]) == (FETCHED, "ns-0", [])
+    shown = await ground.arriving(FETCHED)
+    assert (shown["status"], shown["origin"], shown["in_use"]) == ("FETCHING", "fetched", False)
+    assert (shown["done_bytes"], shown["total_bytes"]) == (1000, len(ground.csar))
+    operation = await ground.gateway.world.operation(first["operation"].rpartition("/")[2])
+    assert operation["operationState"] == "PROCESSING"
+    for text in (str(first), str(operation), *map(str, await stored_texts(ground))):
+        assert PASSWORD not in text
+    progress = await until(lambda: shown_bytes(ground, operation["id"]))
+    assert progress == ("await_package", 1000, len(ground.csar))
+    server.goes_on.set()
+    for each in begun:
+        operation_id = each.json["operation"].rpartition("/")[2]
+        assert (await ground.gateway.world.reached(operation_id))["operationState"] == "COMPLETED"
+    assert ground.downloads == 2, "the first one broke off and was resumed"
+    assert server.ranges == ["bytes=1000-"]
+    ready = (await ground.gateway.call("GET", f"{VNFS}/{first['vnf_id']}")).must(200).json
+    assert (ready["status"], ready["revision"], ready["csar_id"]) == ("READY", 1, FETCHED)
+    of_sol = (await ground.gateway.world.lcm("GET", f"/vnf_instances/{first['vnf_id']}")).must(200).json
+    assert of_sol["vnfdId"] == VNFD
+    sent = ground.gateway.world.twins.commands[0].data
+    assert isinstance(sent, ApplyObjects)
+    assert sent.package.package_id == FETCHED
+
+    used = await ground.gateway.call("DELETE", f"{ARTIFACTS}/{FETCHED}")
+    assert used.problem(409)["type"] == "in-use"
+    assert set(used.json["holders"]) == {each.json["vnf_id"] for each in begun}
+    for each in begun:
+        await ground.down(each)
+    await ground.removed(FETCHED)
+    (await ground.gateway.call("GET", f"{ARTIFACTS}/{FETCHED}")).problem(404)
+
+
+async def shown_bytes(ground: Ground, operation_id: str) -> tuple[str, int, int] | None:
+    """Return the progress that an operation shows of the fetch, once it has some."""
+    query = Query(by(operationId=operation_id, task="fetch_package"))
+    found = [each.body for each in await ground.gateway.world.store.find("operation_progress", query)]
+    return next(((each["step"], each["done"], each["total"]) for each in found if each.get("done")), None)
+
+
+async def stored_texts(ground: Ground) -> list[bytes]:
+    return [path.read_bytes() for path in ground.gateway.world.folder.glob("store.db*") if path.is_file()]
+
+
+async def test_a_failed_fetch_does_not_affect_the_next_one(ground: Ground) -> None:
+    """MC-123, MC-124: the operation has failed with a pointer; its retry, and another bring-up, fetch again."""
+    ground.server.attributes = {"checksum": {"algorithm": "SHA-256", "hash": "0" * 64}}
+    failed = (await ground.bring_up(namespace="one")).must(201)
+    assert failed.json["status"] == "FAILED"
+    assert "/csar_id: " in failed.json["status_detail"]
+    assert "sha256 checksum is not the expected one" in failed.json["status_detail"]
+    assert ground.gateway.world.twins.commands == []
+    again = (await ground.bring_up(namespace="two")).must(201)
+    assert again.json["status"] == "FAILED"
+    ground.server.attributes = {}
+    retried = again.json["operation"].rpartition("/")[2]
+    (await ground.gateway.world.lcm("POST", f"/vnf_lcm_op_occs/{retried}/retry")).must(202)
+    assert (await ground.gateway.world.reached(retried, "COMPLETED"))["operationState"] == "COMPLETED"
+    third = (await ground.bring_up(namespace="three")).must(201).json
+    assert (third["status"], third["resources"] != []) == ("READY", True)
+    assert ground.downloads == 3
+    # The first one is removed with its failed operation.
+    await ground.down(failed)
+
+
+async def test_what_does_not_fit_the_package_fails_the_operation_with_pointers(ground: Ground) -> None:
+    """MC-122: known only once the package is there; a request that is wrong by itself is refused at once."""
+    made = (await ground.bring_up(order_artifact="none.yaml")).must(201).json
+    assert made["status"] == "FAILED"
+    assert "/order_artifact: " in made["status_detail"]
+    assert ground.gateway.world.twins.commands == []
+    for changes, pointer in (
+        ({"csar_id": "../etc"}, "/csar_id"),
+        ({"namespace": "ours"}, "/namespace"),
+        ({"values": {"vnf_id": 1}}, "/values/vnf_id"),
+        ({"cloud_region_id": "op/none"}, "/cloud_region_id"),
+    ):
+        refused = await ground.bring_up(**changes)
+        assert [each["pointer"] for each in refused.problem(422)["errors"]] == [pointer]
+    dry = await ground.gateway.call(
+        "POST", f"{VNFS}?dry_run=render", {"cloud_region_id": "op/edge", "csar_id": "not-held"}
+    )
+    assert [each["pointer"] for each in dry.problem(422)["errors"]] == ["/csar_id"]
+
+
+@pytest.mark.parametrize("challenge", ["", "basic", "bearer"])
+async def test_a_package_comes_from_a_registry(ground: Ground, challenge: str) -> None:
+    """MC-122: the manifest is asked for by digest; the layer is resumed, also elsewhere; credentials stay with the registry."""
+    server = ground.server
+    server.challenge = challenge
+    digest = server.push(ground.csar)
+    async with ArtifactServer.listening() as other:
+        other.blobs, other.breaks_after = server.blobs, [1000]
+        other.goes_on.clear()
+        # A host of the same name is its own; the port is another one.
+        server.moved_to = other.url
+        making = asyncio.create_task(ground.of_registry(digest))
+        await ground.arriving(f"sha256-{digest.partition(':')[2]}")
+        other.goes_on.set()
+        made = (await making).must(201).json
+    assert (made["status"], made["csar_id"]) == ("READY", f"sha256-{digest.partition(':')[2]}")
+    assert all("Authorization" not in headers for headers in other.headers)
+    assert other.asked[f"/elsewhere/{digest_of(ground.csar)}"] == 2
+    assert other.ranges == ["bytes=1000-"]
+    assert server.scopes == (["repository:acme/vnf:pull"] if challenge == "bearer" else [])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_registry_serves_is_checked(shared: Ground) -> None:
+    """MC-122, MC-123, and the bad input of chapter 15: nothing is applied, and the pointer names the member."""
+    server = shared.server
+    good = server.push(shared.csar)
+    other = server.push(b"PK\x03\x04 other")
+    wrong_layer = server.push(shared.csar, digest=digest_of(b"x"))
+    server.blobs[digest_of(b"x")] = shared.csar
+    forged = f"sha256:{'1' * 64}"
+    server.manifests[forged] = server.manifests[good]
+    no_manifest = b'{"layers": []}'
+    server.manifests[digest_of(no_manifest)] = no_manifest
+    for digest, said in (
+        (forged, "another digest"),
+        (wrong_layer, "sha256 checksum"),
+        (server.push(shared.csar, size=3), "sends more"),
+        (server.push(shared.csar, size=len(shared.csar) + 1), "bytes expected, it sent"),
+        (server.push(shared.csar, size=2**31), "at most"),
+        (server.push(shared.csar, size=True), "a size expected"),
+        (server.push(shared.csar, "application/vnd.oci.image.layer.v1.tar"), "media type"),
+        (digest_of(no_manifest), "one layer"),
+        (digest_of(b"unknown"), "does not have this manifest"),
+        (other, "zip archive"),
+    ):
+        failed = (await shared.of_registry(digest)).must(201).json
+        assert failed["status"] == "FAILED", said
+        assert said in failed["status_detail"]
+        assert "/artifacts/oci: " in failed["status_detail"]
+    server.challenge, server.realm = "bearer", "http://localhost:1/token"
+    failed = (await shared.of_registry(good)).must(201).json
+    assert "on a host that is not allowed" in failed["status_detail"]
+    server.realm = ""
+    server.challenge = ""
+    server.moved_to = "http://localhost:1"
+    assert "redirects to a host that is not allowed" in (await shared.of_registry(good)).json["status_detail"]
+    server.moved_to = ""
+    assert shared.gateway.world.twins.commands == []
+    for text in map(str, await stored_texts(shared)):
+        assert TOKEN not in text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("artifacts", "pointer"),
+    [
+        ({}, "/artifacts"),
+        ({"oci": "oci://h/x"}, "/artifacts"),
+        ({"oci": "oci://h/x", "url": "https://h/x"}, "/artifacts"),
+        ({"url": "https://h/x"}, "/artifacts"),
+        ({"oci": "https://h/x", "digest": f"sha256:{'0' * 64}"}, "/artifacts/oci"),
+        ({"oci": "oci://h/X", "digest": f"sha256:{'0' * 64}"}, "/artifacts/oci"),
+        ({"oci": "oci://h/x:1.0", "digest": f"sha256:{'0' * 64}"}, "/artifacts/oci"),
+        ({"oci": "oci://u:p@h/x", "digest": f"sha256:{'0' * 64}"}, "/artifacts/oci"),
+        ({"oci": "oci://h/x", "digest": "sha256:0"}, "/artifacts/digest"),
+        ({"url": "ftp://h/x", "sha256": "0" * 64}, "/artifacts/url"),
+        ({"url": "https://u:p@h/x", "sha256": "0" * 64}, "/artifacts/url"),
+        ({"inline": "UEs="}, "/artifacts/inline"),
+    ],
+)
+async def test_a_source_that_cannot_be_meant_is_refused(
+    shared: Ground, artifacts: dict[str, Any], pointer: str
+) -> None:
+    refused = await shared.bring_up(csar_id=None, artifacts=artifacts)
+    assert [each["pointer"] for each in refused.problem(422)["errors"]] == [pointer]
+    both = await shared.bring_up(artifacts={"oci": "oci://h/x", "digest": f"sha256:{'0' * 64}"})
+    assert [each["pointer"] for each in both.problem(422)["errors"]] == ["/artifacts"]
+
+
+async def test_onap_sdc_is_a_catalogue_too(tmp_path: Path) -> None:
+    """MC-122, MC-125: fetched ahead; what is not there is FAILED, and an id that cannot be fetched is unknown."""
+    async with (
+        ArtifactServer.listening() as server,
+        a_gateway(
+            tmp_path,
+            allowed_networks="127.0.0.0/8",
+            artifact_catalogue_url=server.url,
+            artifact_catalogue_kind="sdc",
+        ) as gateway,
+    ):
+        server.packages["sdc-1"] = variant(tmp_path, files=FILES, vnfd_id=VNFD)
+        held = (await gateway.call("POST", f"{ARTIFACTS}/sdc-1")).must(200).json
+        assert (held["status"], held["origin"], held["vnfd_id"]) == ("READY", "fetched", VNFD)
+        assert [each["X-ECOMP-InstanceID"] for each in server.headers] == ["kubevnfm"]
+        (await gateway.call("POST", f"{ARTIFACTS}/sdc-1")).must(200)
+        assert len(server.headers) == 1
+        made = (await gateway.bring_up(csar_id="sdc-1")).must(201).json
+        assert made["status"] == "READY"
+        missing = (await gateway.call("POST", f"{ARTIFACTS}/sdc-2")).must(200).json
+        assert (missing["status"], "it answered 404" in missing["error"]) == ("FAILED", True)
+        (await gateway.call("POST", f"{ARTIFACTS}/-x")).problem(404)
+        listed = (await gateway.call("GET", ARTIFACTS)).must(200).json
+        assert {each["csar_id"]: each["status"] for each in listed} == {
+            "sdc-1": "READY", "sdc-2": "FAILED", gateway.csar_id: "READY",
+        }  # fmt: skip
+        (await gateway.call("DELETE", f"{ARTIFACTS}/{gateway.csar_id}")).problem(409)
+
+
+async def test_the_copies_that_were_least_recently_used_make_room(tmp_path: Path) -> None:
+    """MC-125: never one in use, and none that was used in the last minutes; uploaded packages stay."""
+    clock = SetClock(datetime(2030, 1, 1, tzinfo=UTC))
+    contents = {
+        f"p{number}": variant(tmp_path, files=FILES, vnfd_id=f"4444444{number}-aaaa-bbbb-cccc-dddddddddddd")
+        for number in range(4)
+    }
+    room = (sum(map(len, contents.values())) - 1) / 2**30
+    async with a_ground(tmp_path, clock=clock, artifact_disk_gib=room, artifact_limit_gib=room) as ground:
+        ground.server.packages |= contents
+
+        async def fetch(name: str) -> Any:
+            answer = (await ground.gateway.call("POST", f"{ARTIFACTS}/{name}")).must(200).json
+            clock.advance(60)
+            return answer
+
+        assert (await ground.bring_up(csar_id="p0")).must(201).json["status"] == "READY"
+        clock.advance(1200)
+        assert [(await fetch(f"p{number}"))["status"] for number in (1, 2)] == ["READY", "READY"]
+        full = await fetch("p3")
+        assert full["status"] == "FAILED"
+        assert "copies in use" in full["error"]
+        clock.advance(1200)
+        assert (await fetch("p3"))["status"] == "READY"
+        listed = (await ground.gateway.call("GET", ARTIFACTS)).must(200).json
+        assert {each["csar_id"] for each in listed} == {"p0", "p2", "p3", ground.gateway.csar_id}
