@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.cloud_identity import credential_name
+from kubevnfm_csar.hooks import DELETIONS
 from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
@@ -142,7 +143,7 @@ class DeletionHandlers(Handling):
             return await self.start_times.started_at(asked, release.vnf_instance_id) + patience
 
         patience = timedelta(seconds=self.finalizer_patience_s + (command.grace_period_s or 0.0))
-        hooks_s = sum(each.timeout_s or self.ready_timeout_s for each in hooks)
+        hooks_s = sum(len(each.hook.points & DELETIONS) * (each.timeout_s or self.ready_timeout_s) for each in hooks)
         limit_s = gone_s + (command.grace_period_s or 0.0) + hooks_s
         async with self.connected(command.vim) as connected:
             cluster, progress = connected.hiding(secrets), Progress("delete", context.publish)

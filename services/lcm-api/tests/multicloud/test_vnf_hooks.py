@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-from kubevnfm_events.objects import ApplyObjects, HookFacts, ObjectsApplied
+from kubevnfm_events.objects import ApplyObjects, DeleteObjects, HookFacts, ObjectsApplied
 from packages.package_variants import variant
 from worlds.lcm_builders import ANSWERS
 from worlds.multicloud_world import FOLDER, PASSWORD, VNFS, Gateway, a_gateway
@@ -36,6 +36,7 @@ BAD: Final = {
 }  # fmt: skip
 GOOD: Final = (
     "artifacts:\n- {chart: web}\n- {file: a.yaml, hook: pre-apply, timeout: 7}\n"
+    "- {file: b.yaml, hook: post-delete, timeout: 9000}\n"
     "objects: [{object: {kind: Deployment, name: web}, wait: exists}]\n"
 )
 
@@ -82,11 +83,16 @@ async def test_a_vnf_of_a_chart_shows_the_objects_of_its_hooks(gateway: Gateway)
     assert len(made["resources"]) == len(reported.objects) + 1
     assert "job" not in made["vnf_components"]
     (sent,) = [each.data for each in twins.commands if isinstance(each.data, ApplyObjects)]
-    assert sent.def_files == (f"{FOLDER}/a.yaml",)
-    # The time of the hook, and that of the chart and of the object that has a place of its own.
-    assert sent.wait_timeout_s == 1007.0
+    assert sent.def_files == (f"{FOLDER}/a.yaml", f"{FOLDER}/b.yaml")
+    # The time of the hooks, and that of the chart and of the object that has a place of its own.
+    assert sent.wait_timeout_s == 10_007.0
     assert PASSWORD not in str(made)
     (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).must(204)
+    # A deletion has the time of its own hooks, and of the chart, whose hooks the order does not know.
+    (deleted,) = [each for each in twins.commands if isinstance(each.data, DeleteObjects)]
+    assert deleted.deadline is not None
+    # 40 minutes, the grace period, the hook and the chart.
+    assert (deleted.deadline - deleted.time).total_seconds() == 2_400.0 + 10.0 + 9_000.0 + 500.0
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -117,6 +117,8 @@ class HealCnfDraft(ChangeCnfDraft):
     """The pods to replace; their uids distinguish the old ones from the new ones."""
     is_whole: bool = False
     """All objects are deleted and created again."""
+    end_hooks_s: float = 0.0
+    """The time that the hooks of that deletion may take."""
     is_gone: bool = False
     """Whether the old objects are deleted."""
     is_repair: bool = False

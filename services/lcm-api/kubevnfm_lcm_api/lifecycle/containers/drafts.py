@@ -128,6 +128,8 @@ class TerminateCnfDraft(TerminateDraft):
     """Whether finalizers that hold the deletion are removed (capi.md CR-109)."""
     is_management: bool = False
     """Whether its objects are providers of Cluster API."""
+    end_hooks_s: float = 0.0
+    """The time that the hooks of its deletion may take."""
     orphans: tuple[LeftObject, ...] = ()
     """The Clusters that lose their controllers, with what belongs to them."""
 

@@ -14,7 +14,7 @@ from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -44,6 +44,8 @@ from kubevnfm_lcm_api.lifecycle.containers.objects_digest import digest_of_objec
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     check_artifacts,
     check_has_chart,
+    end_hooks_s,
+    order_artifact_in,
     order_in,
     ordered_wait_s,
     requested_order,
@@ -186,6 +188,7 @@ class Containers(VnfKind):
             holds_links=bool(internals.networks) or internals.holds_more,
             holds_volumes=bool(internals.volumes) or internals.holds_more,
             is_management=deployment.release is not None and deployment.release.is_management,
+            end_hooks_s=await self._end_hooks_s(record),
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params} if internals.phases else {},
         )
@@ -197,12 +200,25 @@ class Containers(VnfKind):
 
     async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> Draft:
         draft = healed_cnf(CnfUnderChange.of_containers(vnf), asked)
-        if draft.order_artifact is None or draft.wait_timeout_s is not None:
+        if draft.order_artifact is None:
             return draft
-        package_id = draft.package.package_id
+        artifacts = await self._order(draft.package.package_id, draft.order_artifact)
+        wait_s = ordered_wait_s(artifacts) if draft.wait_timeout_s is None else draft.wait_timeout_s
+        return draft.model_copy(update={"wait_timeout_s": wait_s, "end_hooks_s": end_hooks_s(artifacts)})
+
+    async def _order(self, package_id: str, order_artifact: str) -> ArtifactOrder:
         files = await self._packages.file_names(package_id)
-        artifacts = await order_in(self._packages, package_id, draft.order_artifact, files)
-        return draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
+        return await order_in(self._packages, package_id, order_artifact, files)
+
+    async def _end_hooks_s(self, record: InstanceRecord) -> float:
+        """Return the time for the hooks of a termination, which no fault of the package stops."""
+        name = order_artifact_in(record.internals.parameters)
+        if name is None:
+            return 0.0
+        try:
+            return end_hooks_s(await self._order(record.vnf.vnf_pkg_id, name))
+        except (Unprocessable, NotFound):
+            return 0.0
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         check_capi(asked.request.additional_params, (CAPI_VARIABLES,))

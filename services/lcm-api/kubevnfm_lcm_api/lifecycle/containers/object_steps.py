@@ -138,6 +138,8 @@ class DeleteCnfObjects(Step[TerminateCnfDraft | HealCnfDraft, ObjectsDeleted]):
     """How long pods may take to end; None: their own terminationGracePeriodSeconds; 0: FORCEFUL, at once."""
     is_forced: bool = False
     """FORCEFUL: does not wait for pods to end."""
+    hooks_s: float = 0.0
+    """The time that hooks before and after the deletion may take."""
 
     kind: ClassVar[str] = "delete_objects"
     command: ClassVar[type[Command]] = DeleteObjects
@@ -146,8 +148,8 @@ class DeleteCnfObjects(Step[TerminateCnfDraft | HealCnfDraft, ObjectsDeleted]):
 
     @property
     def timeout_s(self) -> float:
-        """Pods may take the whole grace period."""
-        return self.base_timeout_s + (self.grace_period_s or 0.0)
+        """Pods may take the whole grace period, and hooks their time."""
+        return self.base_timeout_s + (self.grace_period_s or 0.0) + self.hooks_s
 
     def ask(self, draft: TerminateCnfDraft | HealCnfDraft) -> DeleteObjects:
         return DeleteObjects(

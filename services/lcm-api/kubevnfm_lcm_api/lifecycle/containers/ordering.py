@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s
 from kubevnfm_csar.claimed_volumes import check_claims
 from kubevnfm_csar.field_paths import without_fields
+from kubevnfm_csar.hooks import DELETIONS
 from kubevnfm_csar.manifest_values import RESERVED, Hidden, check_values, merged
 from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
 from kubevnfm_csar.order_graph import OrderedDocument
@@ -53,6 +54,8 @@ _MOST_OF_VALUES: Final = 2 * 2**20
 """Characters and members of all values of a CNF. Its document, with the next operation in it, has up to seven copies, and MongoDB takes 16 MiB."""
 _USUAL_WAIT_S: Final = 500.0
 """The limit of infra-k8s for a wait that the order gives none (its setting ``ready_timeout_s``)."""
+_LONGEST_END_S: Final = 86_400.0
+"""The most time that the hooks of a deletion add to it: the longest timeout of one artifact."""
 
 
 async def requested_order(
@@ -272,3 +275,11 @@ def _without_lists_of_secrets(node: Any) -> Any:
 def ordered_wait_s(artifacts: ArtifactOrder) -> float:
     """Return the time that all waits of an order may take."""
     return limit_s([*artifacts.artifacts, *(each.for_limits for each in artifacts.objects)], _USUAL_WAIT_S)
+
+
+def end_hooks_s(artifacts: ArtifactOrder) -> float:
+    """Return the time that the hooks of a deletion may take; a chart counts, as its hooks are known once it is rendered."""
+    waits = [*artifacts.artifacts, *(each.for_limits for each in artifacts.objects)]
+    mine = [each for each in waits if each.is_chart or (each.hook is not None and each.hook.points & DELETIONS)]
+    # Not as `limit_s`: hooks run one after another.
+    return min(sum(_USUAL_WAIT_S if each.timeout_s is None else each.timeout_s for each in mine), _LONGEST_END_S)

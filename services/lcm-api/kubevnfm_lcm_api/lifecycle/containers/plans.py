@@ -61,7 +61,7 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     begin(plan, draft)
     # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
-    plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
+    plan.then(DeleteCnfObjects(grace_s, draft.is_forceful, draft.end_hooks_s))
     if draft.holds_links:
         plan.then(ReleaseCnfLinks())
     if draft.holds_volumes:
@@ -108,7 +108,7 @@ def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     else:
         if TERMINATE_END in draft.phases:
             plan.then(RunCnfPhase(TERMINATE_END), id=TERMINATE_END)
-        plan.then(DeleteCnfObjects())
+        plan.then(DeleteCnfObjects(hooks_s=draft.end_hooks_s))
         plan.then(ApplyCnfObjects(draft.wait_timeout_s))
         if INSTANTIATE_END in draft.phases:
             plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
