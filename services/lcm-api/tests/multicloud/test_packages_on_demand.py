@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from kubevnfm_events.objects import ApplyObjects
+from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
+from kubevnfm_lcm_api.lifecycle.core import occurrence
+from kubevnfm_lcm_api.lifecycle.core.replanning import Replanning
 from kubevnfm_store.query import Query, by
 from packages.package_variants import variant
 from patience import until
 from servers.registry import LOGIN, TOKEN, ArtifactServer, digest_of
-from worlds.lcm_world import Answer
+from worlds.lcm_world import RING, Answer
 from worlds.multicloud_world import FILES, PASSWORD, VNFS, Gateway, a_gateway
 from worlds.set_clock import SetClock
 
@@ -162,7 +165,15 @@ async def test_a_failed_fetch_does_not_affect_the_next_one(ground: Ground) -> No
     third = (await ground.bring_up(namespace="three")).must(201).json
     assert (third["status"], third["resources"] != []) == ("READY", True)
     assert ground.downloads == 3
-    # The first one is removed with its failed operation.
+    # One that is rolled back meanwhile gets no plan any more; the first one is removed with its failed operation.
+    operation_id, world = failed.json["operation"].rpartition("/")[2], ground.gateway.world
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    before = await world.store.get(occurrence.COLLECTION, operation_id)
+    assert before is not None
+    planned = occurrence.OccurrenceRecord.from_document(before.body)
+    await Replanning(world.store, RING).write_occurrence(planned, waiting_plan=AwaitPackageDraft.plan)
+    assert await world.store.get(occurrence.COLLECTION, operation_id) == before
     await ground.down(failed)
 
 

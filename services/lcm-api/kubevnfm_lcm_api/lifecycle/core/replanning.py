@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.races import repeat_lost_writes
 
@@ -17,6 +18,8 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 
 _KEPT: Final = frozenset({"currentOperation", "lastNews"})
 """The internals of the instance that the operation has set since."""
+_PLANNED_IN: Final = frozenset({OperationState.PROCESSING, OperationState.FAILED_TEMP})
+"""FAILED_TEMP: its time limit passed meanwhile, and it may be retried."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,13 @@ class Replanning:
 
     @repeat_lost_writes
     async def write_occurrence(self, planned: OccurrenceRecord, *, waiting_plan: str) -> None:
-        """Write the operation with the steps after the one that has waited; not if its plan is another one than ``waiting_plan``."""
+        """Write the operation with the steps after the one that has waited; not if its plan is another one than ``waiting_plan``,
+        and not once it is rolled back or at its end: its draft says what the end does, such as removing the instance.
+        """
         stored = await self.store.get(occurrences.COLLECTION, planned.occ.id)
         if stored is None or stored.body["internal"]["plan"] != waiting_plan:
+            return
+        if stored.body["operationState"] not in _PLANNED_IN:
             return
         before = OccurrenceRecord.from_document(stored.body)
         waited = [step.id for step in before.steps]
