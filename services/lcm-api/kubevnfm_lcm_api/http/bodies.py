@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -27,6 +28,8 @@ BODY_LIMIT = 8 * 1024 * 1024
 
 _DEEPEST: Final = 64
 """Levels of objects and arrays in a body; no type of SOL003 is nearly as deep."""
+_LARGE_BYTES: Final = 65_536
+"""From so much on, a body is read in a thread, so that it does not delay other requests."""
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -93,6 +96,8 @@ async def read_json(
         return {}
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
+    if len(raw) > _LARGE_BYTES:
+        return await asyncio.to_thread(json_of, raw, secrets_in)
     return json_of(raw, secrets_in)
 
 

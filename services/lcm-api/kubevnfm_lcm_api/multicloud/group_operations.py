@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -52,14 +53,16 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     on, regions, most = vnfs(request), services(request).regions, request.app[PARALLEL]
     group = await read_group(regions, body)
     # With any region, as the faults of the others are looked for with theirs.
-    asked = parsed(VnfInstanceRequest, {**body, "cloud_region_id": group.regions[0].id, "regions": None})
+    # In threads, here and below: a request may have megabytes.
+    of_one = {**body, "cloud_region_id": group.regions[0].id, "regions": None}
+    asked = await asyncio.to_thread(parsed, VnfInstanceRequest, of_one)
     if asked.artifacts is not None or asked.csar_id is None:
         raise Unprocessable("artifacts", "csar_id of a package that is held expected beside regions")
     parallel = most if asked.parallel is None else asked.parallel
     if parallel > most:
         raise Unprocessable("parallel", f"1 to {most} expected")
     known, now = context(request), context(request).clock.now()
-    stored = group.hidden(await _secret_names(on, asked.csar_id, body))
+    stored = await asyncio.to_thread(group.hidden, await _secret_names(on, asked.csar_id, body))
     record = GroupRecord(
         id=group_id,
         created_at=rfc3339(now),
@@ -74,7 +77,7 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     vnf_ids = {each.cloud_region_id: each.vnf_id(group_id) for each in record.regions}
     await check_all(on, regions, group, asked, vnf_ids, record.by)
     try:
-        await known.store.insert(COLLECTION, group_id, record.stored(known.ring))
+        await known.store.insert(COLLECTION, group_id, await asyncio.to_thread(record.stored, known.ring))
     except AlreadyExists:  # by another run of the same request
         return
 
@@ -83,7 +86,7 @@ async def _secret_names(on: RequestServices, csar_id: str, body: Mapping[str, An
     """Return the names of secrets that the request lists, and those that its package marks. Raises Unprocessable."""
     package = await vnf_requests.package_of(on, csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
-    return listed_names(body).union(vnfd.secret_names)
+    return (await asyncio.to_thread(listed_names, body)).union(vnfd.secret_names)
 
 
 async def list_all(request: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, get_args
@@ -77,7 +78,8 @@ async def bring_up(request: web.Request) -> web.Response:
         if mode is not None:
             raise InvalidInput("dry_run", "not expected with regions: name one cloud_region_id")
         return await group_operations.begin(request, body)
-    wanted = parsed(VnfInstanceRequest, body)
+    # In a thread: values may have megabytes.
+    wanted = await asyncio.to_thread(parsed, VnfInstanceRequest, body)
     check_single(wanted)
     # An operator makes VNFs of the packages that an admin has chosen; a catalogue is an admin's choice too.
     if wanted.artifacts is not None and not request[CALLER].may(Role.ADMIN):

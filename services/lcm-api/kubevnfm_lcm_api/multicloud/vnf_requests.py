@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -184,13 +185,16 @@ async def asked_of(
     named = wanted_package(wanted)
     package = await package_of(on, named.csar_id, named.place)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
+    # In threads: values may have megabytes.
+    parameters = await asyncio.to_thread(additional_params, body)
     original = {
         "flavourId": _flavour_id(vnfd),
         "vimConnectionInfo": {_VIM_KEY: {"vimId": region.vim_id, "vimType": KUBERNETES}},
-        "additionalParams": additional_params(body),
+        "additionalParams": parameters,
     }
+    request = await asyncio.to_thread(parse, InstantiateVnfRequest, original)
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **_names_of(wanted))
-    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", networks, wanted.volumes, origin)
+    asked = Asked(request, original, "v2", networks, wanted.volumes, origin)
     return made, package, asked
 
 

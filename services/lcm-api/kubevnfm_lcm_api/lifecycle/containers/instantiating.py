@@ -67,12 +67,14 @@ async def cnf_draft(
         # Stored by name, so that later operations use the same order.
         parameters = {**parameters, ORDER_ARTIFACT: artifacts.name}
         common = common.model_copy(update={"parameters": parameters})
-        namespace = ordered_namespace(parameters, common.vnf_instance_id)
+        # In threads, here and below: values may have megabytes.
+        namespace = await asyncio.to_thread(ordered_namespace, parameters, common.vnf_instance_id)
         wait_s = wait_s or ordered_wait_s(artifacts)
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
-    order = objects_order(
+    order = await asyncio.to_thread(
+        objects_order,
         parameters,
         flavour,
         flavour.initial_counts(asked.request.instantiation_level_id),
@@ -87,7 +89,8 @@ async def cnf_draft(
     if order.variables is not None and order.chart is not None:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
-    return InstantiateCnfDraft(
+    return await asyncio.to_thread(
+        InstantiateCnfDraft,
         **{**vars(common), **vars(order), **script_fields(scripts, asked, requested_instance(record.vnf, common))},
         adopt=flag(parameters, "adopt"),
         wait_timeout_s=wait_s,

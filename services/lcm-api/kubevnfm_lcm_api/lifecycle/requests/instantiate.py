@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import VimConnection
@@ -53,7 +55,9 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
     connection = connections[vim_key]
     of_vim = (kind for kind in on.kinds if kind.vim_type == connection.vim_type)
     kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
-    common = InstantiateDraft(
+    # In a thread: values may have megabytes.
+    common = await asyncio.to_thread(
+        InstantiateDraft,
         vnf_instance_id=record.vnf.id,
         package=package,
         vim_key=vim_key,
