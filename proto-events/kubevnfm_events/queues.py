@@ -62,5 +62,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     PACKAGE_USAGE,
     CREDENTIALS,
 )
-WATCHED: Final[dict[str, tuple[str, ...]]] = {EVENT_LOG.service: EVENT_LOG.patterns}
+OPERATION_ENDS: Final = ("lcm.operation.changed",)
+"""The events by which requests that wait for an operation see its end."""
+WATCHED: Final[dict[str, tuple[str, ...]]] = {EVENT_LOG.service: (*EVENT_LOG.patterns, *OPERATION_ENDS)}
 """Patterns of the events that processes of a service watch, each by a queue of its own that ends with its connection."""

@@ -10,6 +10,7 @@ from typing import Final
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import OperationChanged
+from kubevnfm_events.queues import OPERATION_ENDS
 from kubevnfm_sol.lcm import TERMINAL, OperationState
 from kubevnfm_store.port import DocumentStore
 
@@ -32,7 +33,7 @@ class OperationEnds:
     @asynccontextmanager
     async def watching(self, bus: MessageBus) -> AsyncIterator[None]:
         """Receive events from the bus within the block."""
-        async with bus.watch_events([OperationChanged.routing_key()], self.add):
+        async with bus.watch_events(OPERATION_ENDS, self.add):
             yield
 
     async def add(self, envelope: Envelope[Message]) -> None:
