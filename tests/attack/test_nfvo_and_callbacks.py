@@ -12,7 +12,9 @@ from kubevnfm_lcm_api.lifecycle.core.granting import Granted, Refused, Unanswere
 from kubevnfm_lcm_api.notifications.adapters.callbacks import HttpSubscriber
 from kubevnfm_lcm_api.notifications.domain.callback import Callback, Notice, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.callback import Refused as NotificationRefused
-from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources, SourceFailed
+from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
+from kubevnfm_lcm_api.packages.adapters.transfers import SourceFailed
+from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_secrets import KeyRing
 from servers.hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_server, json_attack
 
@@ -71,21 +73,21 @@ async def test_hostile_subscribers_hold_nothing_up(attack: str) -> None:
 
 
 async def fetch(sources: HttpPackageSources, server: Hostile) -> None:
-    async with asyncio.timeout(30), sources.open({"uri": f"{server.url}/package.zip"}) as chunks:
-        async for _ in chunks:
+    async with asyncio.timeout(30), sources.open({"uri": f"{server.url}/package.zip"}) as content:
+        async for _ in content.chunks:
             pass
 
 
 @pytest.mark.parametrize("attack", ["a body byte by byte", "a gzip bomb", "one header without end", "no HTTP at all"])
 async def test_hostile_package_servers_end_the_fetch(attack: str) -> None:
     async with hostile_server(json_attack(attack, "")) as server, outbound_session(LOOPBACK) as session:
-        sources = HttpPackageSources(session, ring=RING, longest_s=1)
+        sources = HttpPackageSources(session, ArtifactSettings(), ring=RING, longest_s=1)
         with flat_memory(MOST_MIB), pytest.raises(SourceFailed):
             await fetch(sources, server)
 
 
 async def test_a_package_without_end_passes_through_in_pieces() -> None:
     async with hostile_server(endless(b"PK\x03\x04", b"x" * 65536)) as server, outbound_session(LOOPBACK) as session:
-        sources = HttpPackageSources(session, ring=RING, longest_s=2)
+        sources = HttpPackageSources(session, ArtifactSettings(), ring=RING, longest_s=2)
         with flat_memory(MOST_MIB), pytest.raises(SourceFailed, match="too long"):
             await fetch(sources, server)

@@ -169,7 +169,10 @@ class _Vnfs:
 
     async def bring_down(self, vnf_id: str) -> None:
         """Return when nothing of the VNF is left."""
-        await self._load.call("DELETE", f"{_API}/vnf_instances/{vnf_id}", None, {"Prefer": "wait=120"})
+        path = f"{_API}/vnf_instances/{vnf_id}"
+        going, _ = await self._load.call("DELETE", path, None, {"Prefer": "wait=120"})
+        if going is not None:
+            await self._load.await_gone(path)
 
 
 async def _region(load: Load, given: RealKubernetes) -> str:

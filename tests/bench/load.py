@@ -48,6 +48,14 @@ class Load:
                 raise RuntimeError(f"{method} {path}: {response.status} {text[:500]}")
             return (json.loads(text) if text else None), response.headers
 
+    async def await_gone(self, path: str) -> None:
+        """Return when a resource that is being deleted answers 404."""
+        while True:
+            async with self._session.get(path) as response:
+                if response.status == 404:
+                    return
+            await asyncio.sleep(1)
+
     async def create(self, vnfd_id: str, name: str = "bench") -> str:
         created, _ = await self.call("POST", INSTANCES, {"vnfdId": vnfd_id, "vnfInstanceName": name})
         return str(created["id"])
