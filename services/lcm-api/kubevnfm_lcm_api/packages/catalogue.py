@@ -191,8 +191,10 @@ class Packages:
         """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
         if package_id in self._references:
             return self._references[package_id]
-        found = reference(await self.get(package_id))
-        if found.vnfd_id:
+        stored = await self.get(package_id)
+        found = reference(stored)
+        # Another process may remove a copy, and fetch other content by the same id.
+        if found.vnfd_id and not is_copy(stored.body):
             self._references[package_id] = found
         return found
 

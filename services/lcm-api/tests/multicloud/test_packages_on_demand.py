@@ -133,6 +133,16 @@ async def test_five_bring_ups_of_a_package_that_is_not_held_fetch_it_once(ground
     assert set(used.json["holders"]) == {each.json["vnf_id"] for each in begun}
     for each in begun:
         await ground.down(each)
+    # Another process removes it, and fetches what the catalogue has by the same id now.
+    store, newer = ground.gateway.world.store, VNFD.replace("3", "5")
+    for collection in ("vnf_packages", "vnfds", "package_contents"):
+        await store.delete(collection, FETCHED)
+    server.packages[FETCHED] = variant(ground.gateway.world.folder, files=FILES, vnfd_id=newer)
+    newest = (await ground.bring_up(namespace="newer")).must(201)
+    assert newest.json["status"] == "READY"
+    of_sol = (await ground.gateway.world.lcm("GET", f"/vnf_instances/{newest.json['vnf_id']}")).must(200).json
+    assert of_sol["vnfdId"] == newer
+    await ground.down(newest)
     await ground.removed(FETCHED)
     (await ground.gateway.call("GET", f"{ARTIFACTS}/{FETCHED}")).problem(404)
 
