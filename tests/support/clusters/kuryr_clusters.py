@@ -92,8 +92,11 @@ class Kuryr:
         address = str(shown["spec"]["clusterIP"])
         pods = tuple(str(one["ip"]) for one in subset["addresses"])
         await asyncio.to_thread(_make, conf, f"{namespace}/{service}", address, pods)
-        status = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}})
-        await self._kubectl(f"patch service {service} -n {namespace} --subresource status --type merge -p '{status}'")
+        if shown["spec"]["type"] == "LoadBalancer":
+            status = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}})
+            await self._kubectl(
+                f"patch service {service} -n {namespace} --subresource status --type merge -p '{status}'"
+            )
         return Balanced(address, pods)
 
     async def _kubectl(self, arguments: str) -> str:

@@ -33,7 +33,7 @@ def metadata_of_left(left: Sequence[LeftObject]) -> dict[str, Any] | None:
 
     SOL003 has no change type for a resource that may still exist, and ``affectedVnfcs`` only for VNFCs.
     """
-    shown = [{to_camel(name): value for name, value in each if value not in (None, ())} for each in left]
+    shown = [{to_camel(name): value for name, value in each if value not in (None, (), False)} for each in left]
     return {_LEFT: shown} if shown else None
 
 
