@@ -25,6 +25,9 @@ log = structlog.get_logger()
 
 USED_AT: Final = "internal/fetch/usedAt"
 _DONE: Final = "internal/fetch/done"
+_TOTAL: Final = "internal/fetch/total"
+PROGRESS: Final = (_DONE, _TOTAL)
+"""What has arrived of a fetch that runs, and what it will be in all."""
 _WRITE_EVERY: Final = timedelta(seconds=1)
 _TOUCH_AFTER: Final = timedelta(seconds=60)
 _KEPT: Final = timedelta(minutes=10)
@@ -58,7 +61,7 @@ class Copies:
         async for chunk in content.chunks:
             done += len(chunk)
             if self.clock.now() >= write_at:
-                total = {} if content.size_bytes is None else {"internal/fetch/total": content.size_bytes}
+                total = {} if content.size_bytes is None else {_TOTAL: content.size_bytes}
                 await self.store.update(COLLECTION, package_id, {_DONE: done, **total}, where=where)
                 write_at = self.clock.now() + _WRITE_EVERY
             yield chunk
@@ -81,7 +84,7 @@ class Copies:
         for each in others:
             if excess <= 0:
                 return
-            if _size(each) and await self._removed(each):
+            if _is_held(each) and await self._removed(each):
                 excess -= _size(each)
         if excess > 0:
             raise DiskFull(f"{size_bytes} bytes: the limit of {self.disk_bytes} bytes is reached by copies in use")
@@ -117,6 +120,14 @@ async def _any(_: Stored) -> None:
     """Accept a package in whatever state it is."""
 
 
+def _is_held(stored: Stored) -> bool:
+    return "content" in stored.body["internal"]
+
+
 def _size(stored: Stored) -> int:
-    content: JsonMapping = stored.body["internal"].get("content", {})
-    return int(content.get("sizeBytes", 0))
+    """Return the room that a copy takes, or will take once its fetch ends."""
+    if _is_held(stored):
+        content: JsonMapping = stored.body["internal"]["content"]
+        return int(content["sizeBytes"])
+    fetch: JsonMapping = stored.body["internal"]["fetch"]
+    return max(int(fetch.get("total", 0)), int(fetch.get("done", 0)))

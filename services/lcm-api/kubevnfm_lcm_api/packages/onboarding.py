@@ -6,7 +6,7 @@ CREATED or ERROR -> UPLOADING -> PROCESSING -> ONBOARDED or ERROR; each arrow is
 from __future__ import annotations
 
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -36,7 +36,7 @@ from kubevnfm_lcm_api.packages.catalogue import (
     last_event,
     package_event,
 )
-from kubevnfm_lcm_api.packages.copies import Copies
+from kubevnfm_lcm_api.packages.copies import PROGRESS, Copies, DiskFull
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
@@ -52,6 +52,7 @@ _MAX_FETCHES: Final = 8
 _FETCH_LATER_S: Final = 2.0
 _HOST: Final = platform.node()
 
+_CONTENT: Final = "internal/content"
 _UPLOADING: Final = by(onboardingState="UPLOADING")
 _SENT_UPLOADS: Final = AllOf([_UPLOADING, Exists("internal/source", exists=False)])
 """Uploads of callers. A fetch is a command, which the broker delivers again if its worker dies."""
@@ -191,7 +192,7 @@ class Onboarding:
         except StoreUnavailable:
             raise
         except VnfmError as refusal:
-            return await self._reject(package_id, refusal, where=_UPLOADING)
+            return await self._reject(package_id, refusal, (_CONTENT, *PROGRESS), where=_UPLOADING)
         finally:
             self._fetches -= 1
         await self._stored(package_id, upload, where=_UPLOADING, cause=context.message_id)
@@ -208,7 +209,11 @@ class Onboarding:
             counted = self._copies.counted(stored.id, content, where=_UPLOADING)
             upload = await self._files.store(stored.id, counted, limit_bytes=limit_bytes)
         if content.size_bytes is None:
-            await self._copies.make_room(stored.id, upload.size_bytes)
+            try:
+                await self._copies.make_room(stored.id, upload.size_bytes)
+            except DiskFull:
+                await self._files.remove(stored.id)
+                raise
         return upload
 
     async def fetch_copy(self, package_id: str, source: JsonMapping) -> None:
@@ -236,7 +241,7 @@ class Onboarding:
         task = _task(OnboardPackage(package_id=package_id), derived_id("onboard", package_id, cause))
         fields = {
             "onboardingState": "PROCESSING",
-            "internal/content": {"sha256": upload.sha256, "sizeBytes": upload.size_bytes},
+            _CONTENT: {"sha256": upload.sha256, "sizeBytes": upload.size_bytes},
         }
         unset = ["internal/upload", "internal/source"]
         await self._outbox.update(COLLECTION, package_id, self._now(fields), unset=unset, where=where, events=[task])
@@ -251,6 +256,8 @@ class Onboarding:
             refused = PackageChanged(vnf_pkg_id=package_id, change="ERROR")
             return Done(refused if is_refused else PackageChecked(vnf_pkg_id=package_id))
         processing = by(onboardingState="PROCESSING")
+        # The archive of a copy stays on the disk, and counts, until it makes room.
+        gone = () if is_copy(stored.body) else (_CONTENT,)
         try:
             found = await self._files.onboard(package_id)
             vnfd = found.package.vnfd
@@ -258,7 +265,7 @@ class Onboarding:
         except StoreUnavailable:
             raise
         except VnfmError as refusal:
-            return await self._reject(package_id, refusal, where=processing)
+            return await self._reject(package_id, refusal, gone, where=processing)
         # Before the state: as soon as it is ONBOARDED, requests read both documents.
         await self._store_contents(package_id, found)
         content = stored.body["internal"]["content"]
@@ -274,7 +281,7 @@ class Onboarding:
                 COLLECTION, package_id, self._now({**fields, **last_event(event)}), where=processing, events=[event]
             )
         except AlreadyExists:  # the index found a package with the same VNFD that was onboarded after the check above
-            return await self._reject(package_id, _duplicate(vnfd, "another VNF package"), where=processing)
+            return await self._reject(package_id, _duplicate(vnfd, "another VNF package"), gone, where=processing)
         log.info("package_onboarded", package_id=package_id, vnfd_id=vnfd.vnfd_id)
         return Done(PackageChecked(vnf_pkg_id=package_id))
 
@@ -283,14 +290,19 @@ class Onboarding:
             if twin.id != package_id:
                 raise _duplicate(vnfd, f"VNF package {twin.id}")
 
-    async def _reject(self, package_id: str, refusal: VnfmError, *, where: Filter) -> Outcome:
+    async def _reject(self, package_id: str, refusal: VnfmError, gone: Sequence[str], *, where: Filter) -> Outcome:
+        """Store why a package is refused; ``gone``: members of its document that do not hold any more."""
         problem = ProblemDetails.from_error(refusal)
         fields = {
             "onboardingState": "ERROR",
             "onboardingFailureDetails": problem.model_dump(by_alias=True, exclude_none=True),
         }
         await self._outbox.update(
-            COLLECTION, package_id, self._now(fields), unset=["internal/source", "internal/content"], where=where
+            COLLECTION,
+            package_id,
+            self._now(fields),
+            unset=["internal/source", *gone],
+            where=where,
         )
         log.warning("package_refused", package_id=package_id, detail=str(refusal))
         return Done(PackageChanged(vnf_pkg_id=package_id, change="ERROR"))

@@ -344,7 +344,14 @@ async def test_the_copies_that_were_least_recently_used_make_room(tmp_path: Path
 
         assert (await ground.bring_up(csar_id="p0")).must(201).json["status"] == "READY"
         clock.advance(1200)
-        assert [(await fetch(f"p{number}"))["status"] for number in (1, 2)] == ["READY", "READY"]
+        assert (await fetch("p1"))["status"] == "READY"
+        # What is still being fetched takes its room already.
+        ground.server.goes_on.clear()
+        (await ground.gateway.call("POST", f"{ARTIFACTS}/p2", Prefer="respond-async")).must(202)
+        await ground.arriving("p2")
+        assert (await fetch("p3"))["status"] == "FAILED"
+        ground.server.goes_on.set()
+        assert (await fetch("p2"))["status"] == "READY"
         full = await fetch("p3")
         assert full["status"] == "FAILED"
         assert "copies in use" in full["error"]
@@ -352,3 +359,11 @@ async def test_the_copies_that_were_least_recently_used_make_room(tmp_path: Path
         assert (await fetch("p3"))["status"] == "READY"
         listed = (await ground.gateway.call("GET", ARTIFACTS)).must(200).json
         assert {each["csar_id"] for each in listed} == {"p0", "p2", "p3", ground.gateway.csar_id}
+        # The archive of one that is refused is on the disk too.
+        ground.server.packages["bad"] = b"PK\x03\x04".ljust(len(contents["p1"]))
+        clock.advance(1200)
+        assert (await fetch("bad"))["status"] == "FAILED"
+        clock.advance(1200)
+        assert (await fetch("p1"))["status"] == "READY"
+        listed = (await ground.gateway.call("GET", ARTIFACTS)).must(200).json
+        assert {each["csar_id"] for each in listed} == {"p0", "bad", "p1", ground.gateway.csar_id}
