@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -52,6 +53,14 @@ def faults_of(error: ValidationError, prefix: str) -> str:
         )
         for one in error.errors()
     )
+
+
+def check_service_url(name: str, given: str) -> None:
+    """Raise ValueError with the name of the setting unless it is an http or https URL without credentials, query and fragment."""
+    parts = urlsplit(given)
+    is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    if not is_url or parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(f"{name}: an http or https URL without credentials and query expected")
 
 
 class ListenerTls(BaseModel):

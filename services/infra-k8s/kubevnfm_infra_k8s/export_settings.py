@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from kubevnfm_kit.settings import check_service_url
 from kubevnfm_kit.tls import ClientTls
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
@@ -36,10 +37,8 @@ class ExportSettings(BaseModel):
     @model_validator(mode="after")
     def _aai_can_be_called(self) -> Self:
         if self.aai_url is not None:
+            check_service_url("aai_url", self.aai_url)
             parts = urlsplit(self.aai_url)
-            is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
-            if not is_url or parts.username or parts.password or parts.query or parts.fragment:
-                raise ValueError("aai_url: an https URL without credentials and query expected")
             if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
                 raise ValueError("aai_url: https expected, as the password would be readable on the way")
         if ":" in self.aai_user:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal, Self
-from urllib.parse import urlsplit
 
+from kubevnfm_kit.settings import check_service_url
 from kubevnfm_kit.tls import ClientTls
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
@@ -40,11 +40,8 @@ class GrantSettings(BaseModel):
     def _nfvo_can_be_asked(self) -> Self:
         for name in ("nfvo_url", "nfvo_token_url"):
             given = getattr(self, name)
-            if given is None:
-                continue
-            parts = urlsplit(given)
-            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
-                raise ValueError(f"{name}: an http or https URL without credentials and query expected")
+            if given is not None:
+                check_service_url(name, given)
         if self.nfvo_auth != "none" and not (self.nfvo_user and self.nfvo_password.get_secret_value()):
             raise ValueError("nfvo_auth: needs nfvo_user and nfvo_password")
         if self.nfvo_auth == "oauth2" and self.nfvo_token_url is None:

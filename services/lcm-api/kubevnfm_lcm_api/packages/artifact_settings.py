@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal, Self
-from urllib.parse import urlsplit
 
+from kubevnfm_kit.settings import check_service_url
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
 
@@ -42,11 +42,8 @@ class ArtifactSettings(BaseModel):
     def _catalogue_can_be_asked(self) -> Self:
         for name in ("artifact_catalogue_url", "artifact_catalogue_token_url"):
             given = getattr(self, name)
-            if given is None:
-                continue
-            parts = urlsplit(given)
-            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
-                raise ValueError(f"{name}: an http or https URL without credentials and query expected")
+            if given is not None:
+                check_service_url(name, given)
         if self.artifact_catalogue_token_url is not None and not self.artifact_catalogue_user:
             raise ValueError("artifact_catalogue_token_url: needs artifact_catalogue_user")
         if ":" in self.artifact_catalogue_user and self.artifact_catalogue_token_url is None:
