@@ -27,7 +27,7 @@ USED_AT: Final = "internal/fetch/usedAt"
 _DONE: Final = "internal/fetch/done"
 _TOTAL: Final = "internal/fetch/total"
 PROGRESS: Final = (_DONE, _TOTAL)
-"""What has arrived of a fetch that runs, and what it will be in all."""
+"""The bytes that have arrived of a fetch that runs, and those that it has in all."""
 _WRITE_EVERY: Final = timedelta(seconds=1)
 _TOUCH_AFTER: Final = timedelta(seconds=60)
 _KEPT: Final = timedelta(minutes=10)

@@ -345,7 +345,7 @@ async def test_the_copies_that_were_least_recently_used_make_room(tmp_path: Path
         assert (await ground.bring_up(csar_id="p0")).must(201).json["status"] == "READY"
         clock.advance(1200)
         assert (await fetch("p1"))["status"] == "READY"
-        # What is still being fetched takes its room already.
+        # A fetch that runs takes its room already.
         ground.server.goes_on.clear()
         (await ground.gateway.call("POST", f"{ARTIFACTS}/p2", Prefer="respond-async")).must(202)
         await ground.arriving("p2")
