@@ -85,6 +85,19 @@ class FetchPackage(Command, kind="lcm.fetch_package", service="lcm-api", reply=P
     package_id: str
 
 
+class ChartFetched(Event, kind="lcm.chart.fetched"):
+    """The fetch of a Helm chart has ended: it is held, or its document has the reason."""
+
+    chart_id: str
+
+
+class FetchChart(Command, kind="lcm.fetch_chart", service="lcm-api", reply=ChartFetched):
+    """Fetch a Helm chart from the registry that its document names; answered by ChartFetched."""
+
+    chart_id: str
+    """The digest of its manifest, without the algorithm."""
+
+
 class PackageAwaited(Event, kind="lcm.package.awaited"):
     """The VNF package that an instantiate has waited for is held, and the operation has its steps."""
 

@@ -35,6 +35,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, StepContext
 from servers.loopback import next_address
 from servers.vnf_networks import networks
+from worlds.given_charts import GivenCharts
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import GivenRegionLabels, NoLinks
@@ -149,7 +150,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 vims=GivenVims(),
                 identities=GivenIdentities(),
                 key_ring=ring,
-                sources=sources.PackageSources(packages, downloads, helm, store, ring),
+                sources=sources.PackageSources(packages, downloads, GivenCharts(), helm, store, ring),
                 releases=releases,
                 shared=documents.StoredSharedObjects(store),
                 start_times=documents.StoredStartTimes(store, clock),

@@ -13,7 +13,7 @@ import structlog
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
-from kubevnfm_clients.charts import HttpChartPrograms
+from kubevnfm_clients.charts import HttpChartPrograms, HttpFetchedCharts
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
@@ -89,8 +89,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         ports = [*(port for _, port in sockets), settings.port]
         vims_port, machines_port, credentials_port, objects_port, gateway_port, *_ = ports
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
-        vims_url, machines_url, credentials_url = map(_on_loopback, (vims_port, machines_port, credentials_port))
-        objects_url = _on_loopback(objects_port)
+        vims_url, machines_url, credentials_url, objects_url = map(_on_loopback, ports[:4])
         backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
@@ -132,6 +131,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 _infra_k8s_settings(settings, objects_port, shared),
                 backends,
                 packages=packages,
+                charts=HttpFetchedCharts(gateway_url, token, session, cache_dir=settings.data_dir / "cache"),
                 vims=directory,
                 identities=HttpCloudIdentities(vims_url, token, session),
                 regions=regions,

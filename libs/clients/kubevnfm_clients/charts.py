@@ -1,13 +1,21 @@
-"""Whether Helm charts can be rendered. infra-k8s, which renders them, knows (multicloud.md MC-048)."""
+"""Helm charts (multicloud.md MC-048): whether they can be rendered, which infra-k8s knows, and those that lcm-api has fetched."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Final, Literal, Protocol
 
 import aiohttp
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.errors import NotFound, OutsideUnavailable, Unprocessable, VnfmError
+from kubevnfm_kit.files import private_folder
+from kubevnfm_kit.ids import new_id
+from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_clients.http import InternalApi
+
+_LOOK_S: Final = 0.5
 
 
 class HelmMissing(Unprocessable, code="helm-missing", title="Helm chart not rendered"):
@@ -30,3 +38,117 @@ class HttpChartPrograms:
 
     async def why_missing(self) -> str:
         return str((await self._api.call("GET", "chart-program"))["whyMissing"])
+
+
+class ChartNotFetched(VnfmError, code="chart-not-fetched", title="Helm chart not fetched", status=502):
+    """A registry does not have the chart, has other content, or refuses us; a repeat would end as this one."""
+
+
+class ChartUnavailable(OutsideUnavailable, code="chart-unavailable", title="Helm chart not available yet"):
+    """The chart is being fetched, or its registry does not answer."""
+
+
+class ChartWanted(BaseModel):
+    """A chart that is to be held."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    oci: str
+    """``oci://<host>/<repository>``."""
+    digest: str
+    """The digest of its manifest."""
+    package_id: str
+    """The package whose order names it. While instances of it exist, the chart is not removed."""
+
+
+class ChartState(BaseModel):
+    """How far the fetch of a chart is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: Literal["FETCHING", "READY", "FAILED"]
+    sha256: str | None = None
+    """That of the archive, once it is READY."""
+    done_bytes: int | None = None
+    total_bytes: int | None = None
+    failure: str | None = None
+    is_final: bool = False
+    """Whether another fetch would fail for the same reason."""
+
+
+class FetchedCharts(Protocol):
+    """Served by lcm-api: ``/internal/v1/charts/{id}``."""
+
+    async def archive(self, wanted: ChartWanted) -> Path:
+        """Return the archive of a chart, once it was fetched, after a wait of some seconds.
+
+        Raises ChartNotFetched; ChartUnavailable, or another OutsideUnavailable, if a repeat may help.
+        """
+        ...
+
+
+class HttpFetchedCharts:
+    """`FetchedCharts` over HTTP, with copies in a cache folder that may be emptied at any time."""
+
+    def __init__(
+        self, base_url: str, token: str, session: aiohttp.ClientSession, *, cache_dir: Path, wait_s: float = 15.0
+    ) -> None:
+        self._api = InternalApi("lcm-api", base_url, token, session)
+        self._folder, self._wait_s = cache_dir / "charts", wait_s
+
+    async def archive(self, wanted: ChartWanted) -> Path:
+        chart_id = wanted.digest.rpartition(":")[2]
+        # Also if a copy is here: lcm-api knows by this that the chart is used.
+        state = await self._fetched(chart_id, wanted)
+        path = self._folder / f"{chart_id}.tgz"
+        # Each time, because the cache is a folder that others could write to.
+        if await asyncio.to_thread(_digest, path) != state.sha256:
+            await self._download(chart_id, path)
+            if await asyncio.to_thread(_digest, path) != state.sha256:
+                raise ChartUnavailable(
+                    f"chart {wanted.oci}: the copy has another digest than the chart that was fetched"
+                )
+        return path
+
+    async def _fetched(self, chart_id: str, wanted: ChartWanted) -> ChartState:
+        """Return the state of a chart that is READY."""
+        answer = await self._api.call("PUT", "charts", chart_id, body=wanted.model_dump())
+        looks = int(self._wait_s / _LOOK_S)
+        for look in range(looks + 1):
+            state = ChartState.model_validate(answer)
+            if state.state == "READY":
+                return state
+            if state.state == "FAILED":
+                failed = ChartNotFetched if state.is_final else ChartUnavailable
+                raise failed(f"chart {wanted.oci}: {state.failure}")
+            if look < looks:
+                await asyncio.sleep(_LOOK_S)
+                try:
+                    answer = await self._api.call("GET", "charts", chart_id)
+                except NotFound:  # removed at the same time, to make room
+                    answer = await self._api.call("PUT", "charts", chart_id, body=wanted.model_dump())
+        total = "" if state.total_bytes is None else f" of {state.total_bytes}"
+        raise ChartUnavailable(
+            f"chart {wanted.oci} is being fetched: {state.done_bytes or 0}{total} bytes have arrived"
+        )
+
+    async def _download(self, chart_id: str, path: Path) -> None:
+        await asyncio.to_thread(private_folder, self._folder)
+        part = self._folder / f"{new_id()}.part"
+        try:
+            with await asyncio.to_thread(part.open, "wb") as file:
+                async for chunk in self._api.stream("charts", chart_id, "archive"):
+                    await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(part.replace, path)
+        except NotFound as error:
+            raise ChartUnavailable(f"chart {chart_id} was removed, and is fetched again") from error
+        finally:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+
+
+def _digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None if it is not there."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None

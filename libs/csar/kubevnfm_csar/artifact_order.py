@@ -31,7 +31,7 @@ class OrderedArtifact:
     """A file of the package, and its place in the order."""
 
     file: str
-    """Its path in the package."""
+    """Its path in the package; of a chart in a registry, its place (``oci://..``)."""
     priority: int = 0
     has_priority: bool = False
     """Whether the order gives it one. Without one no later priority waits for an artifact with ``after``."""
@@ -59,6 +59,8 @@ class OrderedArtifact:
     """When its objects run, if they are hooks (MC-141)."""
     is_chart: bool = False
     """Whether it is a Helm chart: a folder with ``Chart.yaml``, or an archive (MC-048)."""
+    chart_digest: str = ""
+    """The digest of the manifest of a chart in a registry; "" of all else."""
 
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -137,8 +139,14 @@ class ArtifactOrder:
 
     @property
     def charts(self) -> tuple[str, ...]:
-        """The paths of the Helm charts, in order."""
+        """The paths of the Helm charts, and the places of those in registries, in order."""
         return tuple(each.file for each in self.artifacts if each.is_chart)
+
+    @property
+    def chart_contents(self) -> tuple[str, ...]:
+        """The path of each Helm chart, with the digest of one in a registry: together with the package they name its content."""
+        named = ((each.file, each.chart_digest) for each in self.artifacts if each.is_chart)
+        return tuple(f"{file}@{digest}" if digest else file for file, digest in named)
 
     @property
     def names(self) -> tuple[str, ...]:

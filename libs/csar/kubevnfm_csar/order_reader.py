@@ -15,6 +15,7 @@ from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, 
 from kubevnfm_csar.hook_reader import MEMBERS as HOOK_MEMBERS
 from kubevnfm_csar.hook_reader import read_hook
 from kubevnfm_csar.object_treatment import Applying, contradictions, read_applying, read_ignored, read_keeps
+from kubevnfm_csar.oci_references import OciReference
 from kubevnfm_csar.order_graph import CONFLICTS, MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
 from kubevnfm_csar.outputs import MOST_OUTPUTS, read_output
@@ -38,6 +39,7 @@ _OF_OBJECT: Final = (
 )
 _NAMES: Final = ("group", "kind", "name", "namespace")
 _OF_CHART: Final = ("after", "chart", "conflict", "priority", "timeout", "wait")
+_OF_REFERENCE: Final = ("oci", "digest")
 _OF_ARTIFACT: Final = (*_OF_OBJECT, "file", "substitute")
 
 
@@ -133,13 +135,30 @@ class _Reading:
         """Yield a Helm chart, whose templates no variable is replaced in (MC-048)."""
         self._members.check_names(body, _OF_CHART)
         given, placed = body["chart"], self._placed(body)
+        if isinstance(given, dict):
+            yield from self._fetched_chart(given, placed)
+            return
         found = self._found(given.rstrip("/")) or self._found(f"{given}/{_CHART_FILE}") if _is_path(given) else None
         if found is None:
             named = given[:100] if isinstance(given, str) else "another value"
-            form = f"an archive of the package, or a folder with {_CHART_FILE}"
+            form = f"an archive of the package, a folder with {_CHART_FILE}, or oci and digest"
             self._members.wrong(self._members.line(body, "chart"), f"chart: {form}, expected, not {named}")
             return
         yield replace(placed, file=found.removesuffix(f"/{_CHART_FILE}"), is_chart=True, is_filled_in=False)
+
+    def _fetched_chart(self, given: dict[str, Any], placed: OrderedArtifact) -> Iterator[OrderedArtifact]:
+        """Yield a Helm chart that a registry has."""
+        self._members.check_names(given, _OF_REFERENCE)
+        place, digest = (given.get(name) for name in _OF_REFERENCE)
+        if not isinstance(place, str) or not isinstance(digest, str):
+            self._members.wrong(self._members.line(given), f"chart: {' and '.join(_OF_REFERENCE)} expected, as texts")
+            return
+        try:
+            OciReference.from_text(place, digest)
+        except ValueError as error:
+            self._members.wrong(self._members.line(given), f"chart: {error}")
+            return
+        yield replace(placed, file=place, chart_digest=digest, is_chart=True, is_filled_in=False)
 
     def _placed(self, body: dict[str, Any]) -> OrderedArtifact:
         """Return the place in the order that the members of an artifact or object give."""

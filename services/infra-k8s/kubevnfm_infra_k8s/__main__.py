@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kubevnfm_clients.charts import HttpFetchedCharts
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.session import Peers
@@ -21,12 +22,20 @@ from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
 async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
     """Enter the service with its clients of other services; yield its port."""
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
+    charts = HttpFetchedCharts(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     identities = HttpCloudIdentities(settings.vim_registry_url, *peers.credentials("vim-registry"))
     regions = HttpCloudRegions(settings.vim_registry_url, *peers.credentials("vim-registry"), backends.key_ring)
     networks = VnfNetworks.from_settings(settings)
     async with infra_k8s(
-        settings, backends, packages=packages, vims=vims, identities=identities, regions=regions, networks=networks
+        settings,
+        backends,
+        packages=packages,
+        charts=charts,
+        vims=vims,
+        identities=identities,
+        regions=regions,
+        networks=networks,
     ) as running:
         yield running.port
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
+from kubevnfm_clients.charts import FetchedCharts
 from kubevnfm_clients.ports import CloudIdentities, Packages, VimDirectory
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.capi import (
@@ -125,6 +126,7 @@ async def infra_k8s(
     backends: Backends,
     *,
     packages: Packages,
+    charts: FetchedCharts,
     vims: VimDirectory,
     identities: CloudIdentities,
     regions: RegionDirectory,
@@ -152,7 +154,7 @@ async def infra_k8s(
             vims=vims,
             identities=identities,
             key_ring=key_ring,
-            sources=sources.PackageSources(packages, downloads, helm, store, key_ring),
+            sources=sources.PackageSources(packages, downloads, charts, helm, store, key_ring),
             releases=releases,
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
@@ -184,9 +186,7 @@ async def infra_k8s(
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         _handle_objects(worker, handlers)
         _handle_machines(worker, MachineHandlers(**vars(handlers), watches=watches))
-        worker.handle_direct(WatchMachines, watching.watch_machines)
-        worker.handle_direct(CompareObjects, comparison.compare_objects)
-        worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
+        _handle_watches(worker, watching, comparison)
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
             LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm,
@@ -215,6 +215,13 @@ def _handle_machines(worker: CommandWorker, handlers: MachineHandlers) -> None:
     worker.handle(RollOutMachines, handlers.roll_out_machines)
     worker.handle(CheckMachines, handlers.check_machines)
     worker.handle(ReplaceMachine, handlers.replace_machine)
+
+
+def _handle_watches(worker: CommandWorker, watching: WatchHandler, comparison: ComparisonHandler) -> None:
+    """Register the handlers of the questions about machines, objects and kubeconfigs."""
+    worker.handle_direct(WatchMachines, watching.watch_machines)
+    worker.handle_direct(CompareObjects, comparison.compare_objects)
+    worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
 
 
 def _handle_objects(worker: CommandWorker, handlers: ObjectHandlers) -> None:

@@ -54,6 +54,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, StepContext
 from servers.loopback import next_address
 from servers.vnf_networks import networks
+from worlds.given_charts import GivenCharts
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import GivenRegionLabels, NoLinks, OneVim
@@ -162,6 +163,7 @@ class Site:
     store: SqliteStore
     clusters: KubernetesClusters
     identities: GivenIdentities
+    charts: GivenCharts
     progress: list[TaskProgressed] = field(default_factory=list)
     step: str = "apply"
     deadline: datetime | None = None
@@ -368,7 +370,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncIterator[Site]:
     ring = KeyRing.from_text(KeyRing.new_key())
-    packages, identities = FolderPackages(tmp_path / "packages"), GivenIdentities()
+    packages, identities, charts = FolderPackages(tmp_path / "packages"), GivenIdentities(), GivenCharts()
     for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
     async with (
@@ -383,7 +385,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             vims=GivenVims(),
             identities=identities,
             key_ring=ring,
-            sources=sources.PackageSources(packages, downloads, helm, store, ring),
+            sources=sources.PackageSources(packages, downloads, charts, helm, store, ring),
             releases=releases,
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
@@ -401,7 +403,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             ready_timeout_s=20.0,
             gone_timeout_s=20.0,
         )
-        yield Site(handlers, packages, vim, store, clusters, identities)
+        yield Site(handlers, packages, vim, store, clusters, identities, charts)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ It runs confined, as helm does. tests/kubernetes runs the real program; tests/at
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from itertools import pairwise
@@ -13,13 +14,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kubevnfm_clients.charts import HttpChartPrograms
+from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, HttpChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.sources import FETCHED
-from kubevnfm_infra_k8s.domain.charts import templates_of
+from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -34,6 +35,8 @@ from kubevnfm_store.query import by
 
 STAND_IN = """\
 import json, pathlib, sys, uuid
+if sys.argv[1] == "version":
+    sys.exit(print("v3.99.1") if sys.argv[2:] == ["--template", "{{.Version}}"] else 2)
 chart = pathlib.Path(sys.argv[3])
 values = json.load(sys.stdin)
 call = {"arguments": json.dumps(sys.argv[1:]), "values": json.dumps(values)}
@@ -66,6 +69,7 @@ FILES = {
     "Files/web/templates/deployment.yaml": DEPLOYMENT,
     "Files/web/templates/secret.yaml": SECRET,
 }
+SECRETS = Resource("v1", "Secret", "secrets", namespaced=True)
 VDU = VduTarget(vdu_id="VDU1", name="web", replicas=2, is_in_chart=True)
 
 
@@ -217,6 +221,42 @@ async def test_a_chart_has_a_place_in_an_order(site: Any, cluster: Cluster, helm
     await site.delete(instance="i-1")
 
 
+DIGEST = f"sha256:{'1' * 64}"
+OF_REGISTRY = (
+    f"artifacts: [{{chart: {{oci: 'oci://registry.test/acme/web', digest: '{DIGEST}'}}}}]\nvalues: {{replicas: 1}}\n"
+)
+ORDERED = {"def_files": (), "order_artifact": ORDER, "namespace": "default", "values": {"password": Secret("x-1")}}
+
+
+async def test_a_chart_of_a_registry_is_rendered_as_one_of_a_package(
+    site: Any, cluster: Cluster, helm: None, tmp_path: Path
+) -> None:
+    """MC-048, MC-122: nothing is applied before it is there; what a registry does not have is no reason to wait; the progress names the version of Helm; a rollback renders the values before."""
+    files, chart = {ORDER: OF_REGISTRY}, tmp_path / "fetched"
+    for name, text in FILES.items():
+        path = chart / name.removeprefix("Files/web/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with pytest.raises(ChartNotFetched, match="acme/web: the registry does not have"):
+        await site.apply(files, **ORDERED)
+    site.charts.places[DIGEST] = chart
+    site.charts.failures.append("the registry does not answer")
+    with pytest.raises(ChartUnavailable, match="does not answer") as waits:
+        await site.apply(files, **ORDERED, attempt=2)
+    assert waits.value.retryable
+    assert await cluster.get(SECRETS, ObjectKey("v1", "Secret", "default", "login")) is None
+    done = await site.apply(files, **ORDERED, attempt=2)
+    assert {each.kind for each in done.objects} == {"ConfigMap", "Deployment", "Secret"}
+    assert {(each.package_id, each.digest) for each in site.charts.asked} == {("p-i1", DIGEST)}
+    said = [each.message for each in site.progress if each.task == "charts"]
+    assert said == ["oci://registry.test/acme/web: rendered by Helm v3.99.1"]
+    for step, secret in (("change", "x-2"), ("rollback", "x-1")):
+        site.step = step
+        await site.apply(files, **{**ORDERED, "values": {"password": Secret(secret)}}, operation="op7")
+        password = (await read(cluster, "Secret", "login"))["data"]["password"]
+        assert base64.b64decode(password).decode() == secret
+
+
 async def test_a_dry_run_stores_nothing_of_a_chart(site: Any, helm: None) -> None:
     """MC-033, MC-048: each would leave what its chart has made, of an instance that need not exist."""
     files = {**FILES, ORDER: "artifacts: [{chart: Files/web}]\nvalues: {replicas: 1, password: x}\n"}
@@ -275,9 +315,10 @@ async def test_a_chart_that_was_modified_is_refused(site: Any, helm: None) -> No
         await site.handlers.sources.rendered(
             site.packages.named("p-i1"),
             a_chart(),
-            None,
+            ChartTarget("default", "1.34.0", ()),
             vnf_instance_id="i1",
             operation_id="op1",
+            note=None,
         )
 
 

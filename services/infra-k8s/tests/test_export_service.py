@@ -47,6 +47,7 @@ async def test_a_link_of_the_service_comes_to_aai_and_leaves_it(
             settings,
             Backends(bus, store, ring),
             packages=site.packages,
+            charts=site.charts,
             vims=OneVim({"vim": site.vim}),
             identities=site.identities,
             regions=cast("RegionDirectory", regions),

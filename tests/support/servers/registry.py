@@ -21,6 +21,7 @@ from aiohttp import web
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 ZIP: Final = "application/zip"
 CHART: Final = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+PROVENANCE: Final = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 LOGIN: Final = ("puller", "pw-marked-8")
 TOKEN: Final = "token-marked-9"
 
@@ -89,11 +90,17 @@ class ArtifactServer:
         finally:
             await runner.cleanup()
 
-    def push(self, content: bytes, media_type: str = ZIP, **changes: Any) -> str:
-        """Store an artifact with one layer; return the digest of its manifest. ``changes``: of the layer's descriptor."""
+    def push(
+        self, content: bytes, media_type: str = ZIP, *, beside: Mapping[str, Any] | None = None, **changes: Any
+    ) -> str:
+        """Store an artifact; return the digest of its manifest.
+
+        ``changes``: of the descriptor of its layer; ``beside``: the descriptor of another layer.
+        """
         layer = {"mediaType": media_type, "digest": digest_of(content), "size": len(content), **changes}
         config = {"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest_of(b"{}"), "size": 2}
-        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}
+        manifest: dict[str, Any] = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}
+        manifest["layers"] += [] if beside is None else [dict(beside)]
         raw = json.dumps(manifest).encode()
         self.manifests[digest_of(raw)], self.blobs[layer["digest"]] = raw, content
         return digest_of(raw)

@@ -26,6 +26,7 @@ _LARGEST_MIB: Final = 20
 _LARGEST_TEMPLATE: Final = 2**20
 _UNKNOWN_HOOK: Final = re.compile(r'skipping unknown hook(?:s"? hookTypes=|: )"?(?P<hooks>[^"\n]*)')
 """How Helm 4 and Helm 3 say that they leave out an object."""
+_VERSION: Final = re.compile(r"v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+-]{0,40}")
 _SAID: Final = 4096
 """Characters of the program's own words in an error."""
 _GC_SHARE: Final = 0.8
@@ -43,6 +44,7 @@ class HelmProgram:
         """``program``: its path, or its name in ``PATH``; ``needs``: further files that it reads, if it is not linked statically."""
         self._program, self._key_ring, self._limits, self._needs = program, key_ring, limits, needs
         self._sandbox = ProgramSandbox(limits)
+        self._versions: dict[tuple[str, float], str] = {}
 
     async def state(self) -> SandboxState:
         """Return how charts are rendered here; the log has the reason if they are not rendered or not confined."""
@@ -54,8 +56,24 @@ class HelmProgram:
             return ""
         return f"a Helm chart needs the program {self._program}, which infra-k8s does not have"
 
-    async def render(self, folder: Path, chart: HelmChart, target: ChartTarget) -> str:
-        """Return the manifests of the chart, its CRDs included. ``folder``: the unpacked package.
+    async def version(self) -> str:
+        """Return the version of the program: ``v3.19.0``. Raises HelmMissing; SandboxUnavailable."""
+        found = shutil.which(self._program)
+        if found is None:
+            raise HelmMissing(await self.why_missing())
+        program = Path(found)
+        key = found, (await asyncio.to_thread(program.stat)).st_mtime
+        if key not in self._versions:
+            asked = ["version", "--template", "{{.Version}}"]
+            ended = await self._sandbox.run_program(
+                ForeignProgram(program, asked, program, self._environment(), needs=self._needs, output_mib=1)
+            )
+            said = _VERSION.search(ended.stdout.decode(errors="replace")) if ended.status == 0 else None
+            self._versions = {key: "of an unknown version" if said is None else said[0]}
+        return self._versions[key]
+
+    async def render(self, place: Path, chart: HelmChart, target: ChartTarget) -> str:
+        """Return the manifests of the chart, its CRDs included. ``place``: its folder or archive.
 
         Raises: HelmMissing; SandboxUnavailable; ChartRefused with the program's own reason, without secrets.
         """
@@ -73,7 +91,7 @@ class HelmProgram:
             ForeignProgram(
                 file=Path(program),
                 arguments=_arguments(chart, target),
-                package=folder / chart.path,
+                package=place,
                 environment=self._environment(),
                 # From standard input, because others can read command lines, and files may outlive a power cut.
                 stdin=values,
@@ -84,18 +102,20 @@ class HelmProgram:
         if ended.status == NOT_EXECUTED:
             raise HelmMissing(f"{program} cannot be executed confined: {_PROGRAM_EXPECTED}")
         self._check(chart, ended, secrets)
-        await self._check_hooks(folder, chart, ended, secrets)
+        await self._check_hooks(place, chart, ended, secrets)
         return ended.stdout.decode(errors="replace")
 
-    async def _check_hooks(self, folder: Path, chart: HelmChart, ended: ForeignEnded, secrets: Sequence[str]) -> None:
+    async def _check_hooks(self, place: Path, chart: HelmChart, ended: ForeignEnded, secrets: Sequence[str]) -> None:
         """Raise ChartRefused if helm has left out an object because it does not know its hook, as that of Helm 2 for definitions."""
         skipped = _UNKNOWN_HOOK.search(ended.said.decode(errors="replace"))
         if skipped is None:
             return
         named = _masked(skipped["hooks"], secrets)
-        template = await asyncio.to_thread(_template_with, folder / chart.path, skipped["hooks"])
-        place = f"{chart.path}: {template}" if template else chart.path
-        raise ChartRefused(f"{place}: Helm does not know the hook {named}; the chart's folder crds takes definitions")
+        template = await asyncio.to_thread(_template_with, place, skipped["hooks"])
+        named_at = f"{chart.path}: {template}" if template else chart.path
+        raise ChartRefused(
+            f"{named_at}: Helm does not know the hook {named}; the chart's folder crds takes definitions"
+        )
 
     def _environment(self) -> dict[str, str]:
         # Nothing of the operator's own: no plugins, repositories or cluster.

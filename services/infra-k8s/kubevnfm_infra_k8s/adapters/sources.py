@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from kubevnfm_clients.charts import ChartWanted, FetchedCharts
 from kubevnfm_clients.ports import Packages
 from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_csar.errors import PackageRefused
@@ -29,6 +31,7 @@ from kubevnfm_store.query import Index, by
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
+from kubevnfm_infra_k8s.domain.ports import Note
 from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
 
 FETCHED: Final = "k8s_fetched_files"
@@ -43,17 +46,19 @@ class PackageSources:
         self,
         packages: Packages,
         downloads: Downloads,
+        charts: FetchedCharts,
         helm: HelmProgram,
         store: DocumentStore,
         key_ring: KeyRing,
         *,
         keeps: bool = True,
     ) -> None:
-        self._packages, self._downloads, self._helm = packages, downloads, helm
+        self._packages, self._downloads, self._charts, self._helm = packages, downloads, charts, helm
         self._store, self._key_ring, self._keeps = store, key_ring, keeps
 
     def of_dry_runs(self) -> PackageSources:
-        return PackageSources(self._packages, self._downloads, self._helm, self._store, self._key_ring, keeps=False)
+        given = self._packages, self._downloads, self._charts, self._helm, self._store, self._key_ring
+        return PackageSources(*given, keeps=False)
 
     async def read(self, order: ObjectsOrder, *, vnf_instance_id: str, operation_id: str) -> Sequence[tuple[str, str]]:
         if not order.def_files:
@@ -93,16 +98,33 @@ class PackageSources:
         return [each.reveal(self._key_ring) for each in found]
 
     async def rendered(
-        self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
+        self,
+        package: PackageRef,
+        chart: HelmChart,
+        target: ChartTarget,
+        *,
+        digest: str = "",
+        vnf_instance_id: str,
+        operation_id: str,
+        note: Note,
     ) -> Sequence[tuple[str, str]]:
         async def render() -> str:
-            folder = await self._packages.folder(package)
-            await asyncio.to_thread(_check_chart, folder, chart.path)
-            return await self._helm.render(folder, chart, target)
+            if digest:
+                wanted = ChartWanted(oci=chart.path, digest=digest, package_id=package.package_id)
+                place = await self._charts.archive(wanted)
+            else:
+                folder = await self._packages.folder(package)
+                await asyncio.to_thread(_check_chart, folder, chart.path)
+                place = folder / chart.path
+            text = await self._helm.render(place, chart, target)
+            await note(f"rendered by Helm {await self._helm.version()}")
+            return text
 
-        # Per package: the rollback of a change renders the earlier package in the same operation.
-        document_id = derived_id("rendered-chart", operation_id, package.package_id, chart.path)
-        text = await self._kept(document_id, vnf_instance_id, operation_id, render)
+        # Per package and values: the rollback of a change renders the earlier ones in the same operation.
+        values = map_secrets(chart.values, lambda secret: secret.reveal(self._key_ring))
+        given = self._key_ring.fingerprint(json.dumps([values, digest, target.kubernetes_version], sort_keys=True))
+        named = operation_id, package.package_id, chart.path, given
+        text = await self._kept(derived_id("rendered-chart", *named), vnf_instance_id, operation_id, render)
         return await asyncio.to_thread(templates_of, chart.path, text)
 
     async def forget(self, vnf_instance_id: str) -> None:

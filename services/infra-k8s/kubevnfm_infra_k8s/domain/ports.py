@@ -35,6 +35,7 @@ class Seen(Generic[T]):
 
 
 PublishEvent = Callable[[Event], Awaitable[None]]
+Note = Callable[[str], Awaitable[None]]
 
 
 class Propagation(StrEnum):
@@ -241,11 +242,21 @@ class Sources(Protocol):
         ...
 
     async def rendered(
-        self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
+        self,
+        package: PackageRef,
+        chart: HelmChart,
+        target: ChartTarget,
+        *,
+        digest: str = "",
+        vnf_instance_id: str,
+        operation_id: str,
+        note: Note,
     ) -> Sequence[tuple[str, str]]:
         """Return (name, text) of each template of a chart: the same ones during an operation, also if the chart uses chance.
 
-        Raises InvalidInput as `read` does, ChartRefused, HelmMissing.
+        ``digest``: of the manifest in the registry that the path of the chart names; "" for one in the package. ``note``: publishes
+        which Helm has rendered it. Raises InvalidInput as `read` does, ChartRefused, HelmMissing, ChartNotFetched; OutsideUnavailable
+        while a chart is being fetched.
         """
         ...
 

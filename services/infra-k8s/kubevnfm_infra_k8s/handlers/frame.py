@@ -204,7 +204,7 @@ class Step:
     async def manifests(self, order: ObjectsOrder) -> Sequence[Manifest]:
         """Return the manifests of an order: those of its files, or what its chart makes for the cluster.
 
-        Raises: InvalidInput, ChartRefused, HelmMissing.
+        Raises: InvalidInput, ChartRefused, HelmMissing, ChartNotFetched, OutsideUnavailable.
         """
         chart = order.chart if isinstance(order, ChartOrder) else None
         if chart is not None:
@@ -222,19 +222,22 @@ class Step:
         if order.def_files:
             files = await sources.read(order, vnf_instance_id=mine, operation_id=self.context.operation_id)
         charts, name = {}, order.release_name or release_name(mine)
-        for path in artifacts.charts if with_charts else ():
-            given = chart_values(artifacts, order.values)
-            charts[path] = await self._rendered(order, HelmChart(path=path, release_name=name, values=given))
+        for each in artifacts.artifacts if with_charts else ():
+            if each.is_chart:
+                given = chart_values(artifacts, order.values)
+                chart = HelmChart(path=each.file, release_name=name, values=given)
+                charts[each.file] = await self._rendered(order, chart, each.chart_digest)
         assert order.namespace is not None
         return await asyncio.to_thread(read_ordered, artifacts, files, values, namespace=order.namespace, charts=charts)
 
-    async def _rendered(self, order: ObjectsOrder, chart: HelmChart) -> Sequence[tuple[str, str]]:
+    async def _rendered(self, order: ObjectsOrder, chart: HelmChart, digest: str = "") -> Sequence[tuple[str, str]]:
         """Return the templates of a chart as it makes them for the cluster."""
+        note = partial(self.progress("charts").on, chart.path, done=1, total=1)
         version, api_versions = await asyncio.gather(self.cluster.version(), self.cluster.api_versions())
         target = ChartTarget(order.namespace or "default", order.kubernetes_version or version, api_versions)
         mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
         return await self.handling.sources.rendered(
-            order.package, chart, target, vnf_instance_id=mine, operation_id=operation_id
+            order.package, chart, target, digest=digest, vnf_instance_id=mine, operation_id=operation_id, note=note
         )
 
     async def planned(self, order: ObjectsOrder, manifests: Sequence[Manifest] | None = None) -> Plan:

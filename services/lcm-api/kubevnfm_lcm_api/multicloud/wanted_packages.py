@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubevnfm_csar.oci_references import OciReference
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret, map_secrets
 from yarl import URL
 
-from kubevnfm_lcm_api.http.oci_references import OciReference
 from kubevnfm_lcm_api.multicloud.vnf_types import PackageSource, VnfInstanceRequest
 
 ARTIFACTS: Final = "artifacts"

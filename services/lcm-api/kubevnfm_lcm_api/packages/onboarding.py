@@ -36,10 +36,11 @@ from kubevnfm_lcm_api.packages.catalogue import (
     last_event,
     package_event,
 )
-from kubevnfm_lcm_api.packages.copies import PROGRESS, Copies, DiskFull
+from kubevnfm_lcm_api.packages.copies import PROGRESS, Copies
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
+from kubevnfm_lcm_api.packages.room import DiskFull
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 log = structlog.get_logger()
@@ -205,12 +206,12 @@ class Onboarding:
                 return await self._files.store(stored.id, content.chunks, limit_bytes=self._limit_bytes)
             limit_bytes = self._copies.limit_bytes
             if content.size_bytes is not None:
-                await self._copies.make_room(stored.id, min(content.size_bytes, limit_bytes))
+                await self._copies.room.make(stored.id, min(content.size_bytes, limit_bytes))
             counted = self._copies.counted(stored.id, content, where=_UPLOADING)
             upload = await self._files.store(stored.id, counted, limit_bytes=limit_bytes)
         if content.size_bytes is None:
             try:
-                await self._copies.make_room(stored.id, upload.size_bytes)
+                await self._copies.room.make(stored.id, upload.size_bytes)
             except DiskFull:
                 await self._files.remove(stored.id)
                 raise

@@ -12,14 +12,16 @@ import aiohttp
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import queues
-from kubevnfm_events.lcm import FetchPackage, OnboardPackage
+from kubevnfm_events.lcm import FetchChart, FetchPackage, OnboardPackage
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api.packages import charts
 from kubevnfm_lcm_api.packages.adapters.bundling_process import BundleProcesses
+from kubevnfm_lcm_api.packages.adapters.chart_files import DiskChartFiles
 from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
 from kubevnfm_lcm_api.packages.adapters.schema_process import SchemaProcesses
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
@@ -34,11 +36,12 @@ from kubevnfm_lcm_api.packages.http import routes
 from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.on_demand import PackagesOnDemand
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
+from kubevnfm_lcm_api.packages.room import Room
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 _SWEEP_EVERY_S = 30.0
-OUTBOXES = (COLLECTION,)
+OUTBOXES = (COLLECTION, charts.COLLECTION)
 """Collections whose documents carry messages to send."""
 INDEXES = {
     COLLECTION: [
@@ -49,6 +52,7 @@ INDEXES = {
         Index(["usageState"]),
         Index([USED_AT], sparse=True),
     ],
+    charts.COLLECTION: [],
 }
 
 
@@ -66,6 +70,7 @@ class PackageParts:
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the package commands; before the worker starts."""
         worker.handle(FetchPackage, self.services.onboarding.fetch_package)
+        worker.handle(FetchChart, self.services.charts.fetch_chart)
         worker.handle(OnboardPackage, self.services.onboarding.onboard_package)
 
     async def start(self, bus: MessageBus) -> None:
@@ -104,13 +109,19 @@ async def package_parts(
     schemas = SchemaProcesses()
     files = DiskPackageFiles(data_dir, UnpackingProcesses(rules))
     catalogue = Packages(store=store, outbox=outbox, files=files, users=users, schemas=schemas, ring=ring, clock=clock)
-    copies = Copies(catalogue, store, clock, artifacts.artifact_limit_bytes, artifacts.artifact_disk_bytes)
+    room = Room(clock, artifacts.artifact_disk_bytes)
+    copies = Copies(catalogue, store, room, artifacts.artifact_limit_bytes)
+    sources = HttpPackageSources(session, artifacts, ring=ring, longest_s=settings.fetch_timeout_s)
+    processes = BundleProcesses(data_dir)
+    chart_files, largest = DiskChartFiles(data_dir, processes), min(artifacts.artifact_limit_bytes, charts.LARGEST)
+    fetched = charts.Charts(store, outbox, sources, chart_files, catalogue, room, largest)
+    room.shelves.extend((copies, fetched))
     onboarding = Onboarding(
         packages=catalogue,
         store=store,
         outbox=outbox,
         files=files,
-        sources=HttpPackageSources(session, artifacts, ring=ring, longest_s=settings.fetch_timeout_s),
+        sources=sources,
         ring=ring,
         clock=clock,
         limit_bytes=limit_bytes,
@@ -121,7 +132,6 @@ async def package_parts(
     on_demand = PackagesOnDemand(catalogue, onboarding, copies, store, has_catalogue, artifacts.artifact_timeout_s)
     await onboarding.recover()
     async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)), schemas:
-        processes = BundleProcesses(data_dir)
         await asyncio.to_thread(processes.remove_old)
         bundles = BundlePackages(catalogue, onboarding, files, processes)
-        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes, on_demand), bundles)
+        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes, on_demand, fetched), bundles)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
+import random
+import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,6 +16,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, ChartWanted, HttpFetchedCharts
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
 from kubevnfm_lcm_api.lifecycle.core import occurrence
@@ -20,8 +24,9 @@ from kubevnfm_lcm_api.lifecycle.core.replanning import Replanning
 from kubevnfm_store.query import Query, by
 from packages.package_variants import variant
 from patience import until
-from servers.registry import LOGIN, TOKEN, ArtifactServer, digest_of
+from servers.registry import CHART, LOGIN, PROVENANCE, TOKEN, ZIP, ArtifactServer, digest_of
 from worlds.lcm_world import RING, Answer
+from worlds.lcm_world import TOKEN as TOKEN_OF_SERVICES
 from worlds.multicloud_world import FILES, PASSWORD, VNFS, Gateway, a_gateway
 from worlds.set_clock import SetClock
 
@@ -367,3 +372,113 @@ async def test_the_copies_that_were_least_recently_used_make_room(tmp_path: Path
         assert (await fetch("p1"))["status"] == "READY"
         listed = (await ground.gateway.call("GET", ARTIFACTS)).must(200).json
         assert {each["csar_id"] for each in listed} == {"p0", "bad", "p1", ground.gateway.csar_id}
+
+
+@asynccontextmanager
+async def a_renderer(ground: Ground, **changes: Any) -> AsyncIterator[HttpFetchedCharts]:
+    """Yield what infra-k8s has charts by."""
+    world = ground.gateway.world
+    yield HttpFetchedCharts(world.url, TOKEN_OF_SERVICES, world.session, cache_dir=world.folder / "cache", **changes)
+
+
+def a_chart(*names: str, noise: bytes = b"") -> bytes:
+    """Return the archive of a chart with these files beside its own."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+        for name in ("web/Chart.yaml", "web/noise", *names):
+            content = b"{apiVersion: v2, name: web, version: 1.0.0}" if name == "web/Chart.yaml" else noise
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return raw.getvalue()
+
+
+def wanted(ground: Ground, digest: str, package_id: str = "") -> ChartWanted:
+    place = f"oci://{ground.server.host}/acme/web"
+    return ChartWanted(oci=place, digest=digest, package_id=package_id or ground.gateway.csar_id)
+
+
+async def test_a_chart_is_fetched_once_for_all_that_render_it(ground: Ground) -> None:
+    """MC-048, MC-122 to MC-124: resumed, with the registry's credentials; what breaks off for good is another try's."""
+    server, chart = ground.server, a_chart()
+    server.challenge = "bearer"
+    digest = server.push(chart, CHART, beside={"mediaType": PROVENANCE, "digest": digest_of(b"p"), "size": 1})
+    server.goes_on.clear()
+    server.breaks_after = [50]
+    async with a_renderer(ground) as charts, a_renderer(ground, wait_s=0) as impatient:
+        waiting = [asyncio.create_task(charts.archive(wanted(ground, digest, f"p{n}"))) for n in range(5)]
+        await server.begun.wait()
+        with pytest.raises(ChartUnavailable, match="is being fetched: "):
+            await impatient.archive(wanted(ground, digest))
+        server.goes_on.set()
+        places = await asyncio.gather(*waiting)
+        assert {place.read_bytes() for place in places} == {chart}
+        assert (server.asked[f"/v2/acme/web/blobs/{digest_of(chart)}"], server.ranges) == (2, ["bytes=50-"])
+        # One that others have changed in the cache is read again; the registry is not needed any more.
+        places[0].write_bytes(b"x")
+        server.status, server.manifests = 500, {}
+        assert (await charts.archive(wanted(ground, digest))).read_bytes() == chart
+        assert server.asked[f"/v2/acme/web/blobs/{digest_of(chart)}"] == 2
+    for text in map(str, await stored_texts(ground)):
+        assert TOKEN not in text
+
+
+async def test_a_chart_that_is_not_the_one_is_refused(ground: Ground) -> None:
+    """MC-048, MC-123, MC-126: final if a repeat would end alike; a registry that does not answer may be back later."""
+    server, chart = ground.server, a_chart()
+    good = server.push(chart, CHART)
+    forged = f"sha256:{'1' * 64}"
+    server.manifests[forged] = server.manifests[good]
+    two = {"beside": {"mediaType": CHART, "digest": digest_of(b"p"), "size": 1}}
+    async with a_renderer(ground) as charts:
+        for digest, said in (
+            (forged, "another digest"),
+            (server.push(b"no archive", CHART), "not a tar.gz archive"),
+            (server.push(a_chart("../x"), CHART), "x"),
+            (server.push(chart, CHART, size=11 * 2**20), "at most 10485760 are fetched"),
+            (server.push(a_chart(), ZIP, n=1), "a layer of the media type application/vnd.cncf.helm.chart"),
+            (server.push(chart, CHART, **two), "one layer"),
+            (digest_of(b"unknown"), "does not have this manifest"),
+        ):
+            with pytest.raises(ChartNotFetched, match=said):
+                await charts.archive(wanted(ground, digest))
+        private = ChartWanted(oci="oci://10.9.8.7/acme/web", digest=good, package_id="p")
+        with pytest.raises(ChartNotFetched, match=r"10\.9\.8\.7"):
+            await charts.archive(private)
+        later = server.push(a_chart("web/values.yaml"), CHART)
+        server.status = 503
+        with pytest.raises(ChartUnavailable, match="503"):
+            await charts.archive(wanted(ground, later))
+        server.status = 0
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await charts.archive(wanted(ground, later))
+                    break
+                except ChartUnavailable:
+                    await asyncio.sleep(0.1)
+    internal = f"{ground.gateway.world.url}/internal/v1/charts/{good.rpartition(':')[2]}"
+    async with ground.gateway.world.session.get(internal) as answer:
+        assert answer.status == 401
+
+
+async def test_a_chart_stays_while_instances_of_its_package_exist(tmp_path: Path) -> None:
+    """MC-048, MC-125: packages and charts share the disk; the least recently used one goes that is not in use."""
+    clock = SetClock(datetime(2030, 1, 1, tzinfo=UTC))
+    packed = [a_chart(noise=random.Random(seed).randbytes(2000)) for seed in range(3)]
+    room = (sum(map(len, packed[:2])) + 10) / 2**30
+    async with a_ground(tmp_path, clock=clock, artifact_disk_gib=room, artifact_limit_gib=room) as ground:
+        digests = [ground.server.push(each, CHART) for each in packed]
+        (await ground.bring_up(csar_id=ground.gateway.csar_id)).must(201)
+        async with a_renderer(ground) as charts:
+            await charts.archive(wanted(ground, digests[0]))
+            clock.advance(60)
+            await charts.archive(wanted(ground, digests[1], "unused"))
+            with pytest.raises(ChartNotFetched, match="copies in use"):
+                await charts.archive(wanted(ground, digests[2], "unused"))
+            clock.advance(1200)
+            await charts.archive(wanted(ground, digests[2], "unused"))
+            ground.server.manifests = {}
+            await charts.archive(wanted(ground, digests[0]))
+            with pytest.raises(ChartNotFetched, match="does not have this manifest"):
+                await charts.archive(wanted(ground, digests[1], "unused"))

@@ -20,6 +20,7 @@ A_MACHINE: Final = (
     "spec: {domain: {devices: {interfaces: [{name: a, slirp: {}}]}}}\n"
 )
 A_MAP: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+A_REMOTE: Final = f"- {{chart: {{oci: 'oci://host/a', digest: 'sha256:{'0' * 64}'}}}}"
 BAD: Final = {
     "hook": ("- {file: a.yaml, hook: soon}", ":2: hook: one of pre-apply, post-apply"),
     "delete": ("- {file: a.yaml, hook: pre-apply, hook_delete: [never]}", ":2: hook_delete: a list expected with before-creation"),
@@ -30,9 +31,15 @@ BAD: Final = {
         "- {file: a.yaml, hook: pre-apply, after: [b.yaml]}\n- {file: b.yaml, hook: pre-apply, after: [a.yaml]}",
         "a cycle: ConfigMap/a of Files/kubernetes/a.yaml after ConfigMap/b of Files/kubernetes/b.yaml",
     ),
-    "chart": ("- {chart: none}", ":2: chart: an archive of the package, or a folder with Chart.yaml, expected, not none"),
+    "chart": ("- {chart: none}", ":2: chart: an archive of the package, a folder with Chart.yaml, or oci and digest, expected, not none"),
     "binding": ("- {file: vm.yaml}", "vm.yaml, document 1: spec.domain.devices.interfaces[0].slirp: not expected: KubeVirt has removed it"),
-    "oci": ("- {chart: {oci: 'oci://host/a', digest: 'sha256:0'}}", ":2: chart: an archive of the package"),
+    "digest": ("- {chart: {oci: 'oci://host/a', digest: 'sha256:0'}}", ":2: chart: sha256: and 64 hexadecimal digits expected"),
+    "no-digest": ("- {chart: {oci: 'oci://host/a'}}", ":2: chart: oci and digest expected, as texts"),
+    "tag": (f"- {{chart: {{oci: 'oci://host/a:1.0', digest: 'sha256:{'0' * 64}'}}}}", ":2: chart: a repository without tag expected"),
+    "scheme": (f"- {{chart: {{oci: 'https://host/a', digest: 'sha256:{'0' * 64}'}}}}", ":2: chart: oci://<host>/<repository> expected"),
+    "port": (f"- {{chart: {{oci: 'oci://host:99999/a', digest: 'sha256:{'0' * 64}'}}}}", ":2: chart: oci://<host>/<repository> expected"),
+    "member": (f"- {{chart: {{oci: 'oci://host/a', digest: 'sha256:{'0' * 64}', tag: x}}}}", ":2: tag: no such member; oci, digest expected"),
+    "twice": (f"{A_REMOTE}\n{A_REMOTE}", "oci://host/a is listed twice"),
 }  # fmt: skip
 GOOD: Final = (
     "artifacts:\n- {chart: web}\n- {file: a.yaml, hook: pre-apply, timeout: 7}\n"

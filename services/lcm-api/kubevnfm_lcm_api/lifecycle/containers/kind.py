@@ -154,7 +154,7 @@ class Containers(VnfKind):
         if artifacts is not None:
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
             digest = await asyncio.to_thread(
-                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.charts
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
             )
             assert draft.namespace is not None
             outputs = await wanted_outputs(artifacts, parameters, objects.bodies, namespace=draft.namespace)
@@ -248,7 +248,7 @@ class Containers(VnfKind):
             claims_at = "vnfdId" if asked.volumes is None else None
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
             digest = await asyncio.to_thread(
-                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.charts
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
             )
             draft = draft.model_copy(update={"digest": digest})
             if asked.networks is not None and not artifacts.charts:

@@ -1,4 +1,4 @@
-"""The process that makes packages of resource bundles, one after the other: started and ended by `bundling_process`.
+"""The process that reads archives with charts, and makes packages of resource bundles: started and ended by `bundling_process`.
 
 A request and its answer are each one JSON document (`kubevnfm_kit.child_main`).
 """
@@ -16,20 +16,21 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Request(BaseModel):
-    """A bundle to make a package of."""
+    """A chart to read, and to make a package of."""
 
     model_config = ConfigDict(frozen=True)
 
     chart: Path
     """A tar.gz with the chart."""
-    chart_name: str
+    chart_name: str = ""
     """Its folder there; empty: the first one."""
-    profile: Path | None
+    profile: Path | None = None
     """A tar.gz with what is put over it."""
     scratch: Path
     """An empty folder for this request."""
     out: Path
-    facts: BundleFacts
+    facts: BundleFacts | None = None
+    """Those of the package; None: the chart is checked, and no package is made."""
     cpu_s: int
 
 
@@ -75,7 +76,8 @@ def _made(request: Request) -> str:
     if request.profile is not None:
         unpack_tar(request.profile, request.scratch / "profile", limits)
         lay_over(folder, chart, request.scratch / "profile")
-    write_package(folder, chart, request.facts, request.out)
+    if request.facts is not None:
+        write_package(folder, chart, request.facts, request.out)
     return chart
 
 

@@ -1,4 +1,4 @@
-"""Makes packages of resource bundles in processes that can be killed: what an archive contains may cost any time and memory."""
+"""Reads charts, and makes packages of resource bundles, in processes that can be killed: what an archive contains may cost any time and memory."""
 
 from __future__ import annotations
 
@@ -67,6 +67,16 @@ class BundleProcesses:
                     cpu_s=_CPU_S,
                 )
                 yield request.out, _name_in(await _asked(request))
+            finally:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def check(self, chart: Path) -> None:
+        """Check that a tar.gz has a chart, within the limits of packages. Raises Unprocessable, StorageFailed."""
+        async with self._places:
+            folder = await asyncio.to_thread(self._prepared, None)
+            try:
+                request = Request(chart=chart, scratch=folder, out=folder / "out.zip", cpu_s=_CPU_S)
+                _name_in(await _asked(request))
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 

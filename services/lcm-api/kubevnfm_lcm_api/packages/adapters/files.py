@@ -10,25 +10,21 @@ import asyncio
 import hashlib
 import shutil
 import zipfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, ParamSpec, TypeVar
+from typing import Final
 
 from cachetools import LRUCache
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.hot import BaseHot, read_base_hot
-from kubevnfm_kit.errors import InvalidInput, VnfmError
-from kubevnfm_kit.files import private_folder
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 
+from kubevnfm_lcm_api.packages.adapters.arrivals import PART, store_arriving
 from kubevnfm_lcm_api.packages.adapters.unpacking import ARCHIVE, CONTENT, FILES, SELECTIONS
-from kubevnfm_lcm_api.packages.adapters.unpacking_process import StorageFailed, UnpackingProcesses
+from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, Upload
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-_PART: Final = ".part"
 _KEPT_SELECTIONS: Final = 4
 _MAGIC: Final = b"PK\x03\x04"
 _EMPTY_MAGIC: Final = b"PK\x05\x06"
@@ -38,10 +34,6 @@ _MODE: Final = 0o100644
 _COPIED_BYTES: Final = 1024 * 1024
 _IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
-
-
-class PackageTooLarge(VnfmError, code="package-too-large", title="Package too large", status=413):
-    """The upload is larger than this VNFM accepts."""
 
 
 class NoArchive(InvalidInput):
@@ -59,28 +51,10 @@ class DiskPackageFiles:
         self._hots: LRUCache[tuple[str, str, float], BaseHot | None] = LRUCache(_CACHED_HOTS)
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
-        folder = self._root / package_id
-        digest, size, head = hashlib.sha256(), 0, b""
-        file, part = await _on_disk(_new_part, folder)
-        try:
-            async for chunk in chunks:
-                size += len(chunk)
-                if size > limit_bytes:
-                    raise PackageTooLarge(f"the package has more than {limit_bytes} bytes, the largest size allowed")
-                if len(head) < len(_MAGIC):
-                    head += chunk[: len(_MAGIC)]
-                    if not _may_be_zip(head):
-                        raise NoArchive
-                await _on_disk(_write, file, chunk, digest)
-            if len(head) < len(_MAGIC):
-                raise NoArchive
-            await _on_disk(file.close)
-            # Renamed only when complete: a reader never finds half an upload, and a failed one does not replace
-            # content.
-            await _on_disk(part.replace, folder / CONTENT)
-        finally:
-            await _on_disk(_drop, file, part)
-        return Upload(size_bytes=size, sha256=digest.hexdigest())
+        target = self._root / package_id / CONTENT
+        return await store_arriving(
+            chunks, target, limit_bytes=limit_bytes, check_head=_check_head, check=_check_length
+        )
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         return await self._processes.unpack(self._root / package_id)
@@ -120,37 +94,19 @@ class DiskPackageFiles:
         return await asyncio.to_thread(_selected, folder, folder / SELECTIONS / f"{key}.zip", tuple(names))
 
 
-async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of the work, done in a thread. Raises StorageFailed for an error of the disk."""
-    try:
-        return await asyncio.to_thread(work, *args, **named)
-    except OSError as error:
-        raise StorageFailed(error.strerror or type(error).__name__) from error
+def _check_head(head: bytes) -> None:
+    if not _may_be_zip(head):
+        raise NoArchive
 
 
-def _new_part(folder: Path) -> tuple[BinaryIO, Path]:
-    """Open a new file for an upload; if there were two at once, one would already be given up."""
-    private_folder(folder.parent)
-    private_folder(folder)
-    for left_behind in folder.glob(f"*{_PART}"):
-        left_behind.unlink(missing_ok=True)
-    part = folder / f"{new_id()}{_PART}"
-    return part.open("wb"), part
-
-
-def _drop(file: BinaryIO, part: Path) -> None:
-    file.close()
-    part.unlink(missing_ok=True)
+async def _check_length(part: Path) -> None:
+    if (await asyncio.to_thread(part.stat)).st_size < len(_MAGIC):
+        raise NoArchive
 
 
 def _may_be_zip(head: bytes) -> bool:
     """Archives begin with a file's header, empty ones with the directory's end (APPNOTE 4.3.7, 4.3.16)."""
     return head[: len(_MAGIC)] in (_MAGIC[: len(head)], _EMPTY_MAGIC[: len(head)])
-
-
-def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
-    file.write(chunk)
-    digest.update(chunk)
 
 
 def _read(path: Path, limit_bytes: int) -> bytes | None:
@@ -175,7 +131,7 @@ def _selected(folder: Path, path: Path, names: Sequence[str]) -> Path:
 
 def _zip(folder: Path, names: Sequence[str], path: Path) -> None:
     """Zip these files, stored rather than compressed; the same files always give the same bytes."""
-    part = path.with_name(f"{new_id()}{_PART}")
+    part = path.with_name(f"{new_id()}{PART}")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
             for name in names:

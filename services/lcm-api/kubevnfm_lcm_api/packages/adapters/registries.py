@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import aiohttp
 from kubevnfm_clients.bounded import json_in
+from kubevnfm_csar.oci_references import OciReference
 from yarl import URL
 
-from kubevnfm_lcm_api.http.oci_references import OciReference
-from kubevnfm_lcm_api.packages.adapters.transfers import SourceFailed, Target, Transfers, WrongContent
+from kubevnfm_lcm_api.packages.adapters.transfers import SourceFailed, Target, Transfers, WrongContent, is_final
 from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.domain.ports import Checksum, Content
 
@@ -30,6 +30,9 @@ _PARAMETER: Final = re.compile(r'([A-Za-z]{1,32})="([^"\\]{0,2048})"')
 _LONGEST_CHALLENGE: Final = 8192
 _PACKAGES: Final = ("application/zip", "application/octet-stream")
 """The media types of a layer that is a CSAR: no specification defines one, and clients such as `oras` take any."""
+_CHARTS: Final = ("application/vnd.cncf.helm.chart.content.v1.tar+gzip",)
+_PROVENANCE: Final = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+"""A second layer that Helm pushes beside a chart if there is one. It is not read: the digest names the chart."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Registries:
     async def package(self, place: str, digest: str) -> Content:
         """Return the CSAR that is the one layer of a manifest. Raises SourceFailed."""
         return await self._layer(OciReference.from_text(place, digest), _PACKAGES, self.settings.artifact_limit_bytes)
+
+    async def chart(self, place: str, digest: str, *, limit_bytes: int) -> Content:
+        """Return the archive of a Helm chart that is a layer of a manifest. Raises SourceFailed."""
+        return await self._layer(OciReference.from_text(place, digest), _CHARTS, limit_bytes)
 
     async def _layer(self, wanted: OciReference, media_types: Collection[str], limit_bytes: int) -> Content:
         manifest = Target(self._address(wanted, "manifests", wanted.digest), None, {"Accept": _MANIFEST}, self.hosts)
@@ -73,7 +80,7 @@ class Registries:
         if response.status != 200:
             said = {401: "refuses the credentials", 403: "refuses the credentials", 404: "does not have this manifest"}
             reason = said.get(response.status, f"answered {response.status}, 200 expected")
-            raise SourceFailed(target.uri, f"the registry {reason}")
+            raise SourceFailed(target.uri, f"the registry {reason}", is_final=is_final(response.status))
         return raw, target.authorization
 
     async def _authorization(self, target: Target, wanted: OciReference, challenge: str) -> str:
@@ -84,7 +91,9 @@ class Registries:
         if name == "basic" and login is not None:
             return login
         if name != "bearer":
-            raise SourceFailed(target.uri, "the registry wants credentials, and none are configured for it")
+            raise SourceFailed(
+                target.uri, "the registry wants credentials, and none are configured for it", is_final=True
+            )
         parameters = dict(_PARAMETER.findall(challenge[:_LONGEST_CHALLENGE]))
         realm = self._realm(target, parameters.get("realm", ""))
         query = {"scope": f"repository:{wanted.name}:pull"}
@@ -97,7 +106,8 @@ class Registries:
         token = found.get("token") or found.get("access_token")
         # A token with other characters than visible ASCII cannot be sent in a header.
         if not isinstance(token, str) or not all("!" <= each <= "~" for each in token):
-            raise SourceFailed(realm, f"the token endpoint of the registry answered {response.status} without a token")
+            said = f"the token endpoint of the registry answered {response.status} without a token"
+            raise SourceFailed(realm, said, is_final=is_final(response.status))
         return f"Bearer {token}"
 
     def _realm(self, target: Target, text: str) -> URL:
@@ -108,10 +118,13 @@ class Registries:
             realm = URL("")
         secure = {"https"} if target.uri.scheme == "https" else {"http", "https"}
         if realm.scheme not in secure or not realm.host:
-            raise SourceFailed(target.uri, f"its token endpoint is none that is called: {' or '.join(secure)} expected")
+            reason = f"its token endpoint is none that is called: {' or '.join(secure)} expected"
+            raise SourceFailed(target.uri, reason, is_final=True)
         if not target.admits(realm):
             raise SourceFailed(
-                target.uri, "its token endpoint is on a host that is not allowed (setting artifact_hosts)"
+                target.uri,
+                "its token endpoint is on a host that is not allowed (setting artifact_hosts)",
+                is_final=True,
             )
         return realm
 
@@ -139,8 +152,9 @@ async def _of_size(uri: URL, chunks: AsyncGenerator[bytes], size: int) -> AsyncG
 def _described(uri: URL, raw: bytes, media_types: Collection[str]) -> tuple[str, int]:
     """Return the digest and the size of the one layer of a manifest. Raises WrongContent."""
     manifest: Any = json_in(raw)
-    layers = manifest.get("layers") if isinstance(manifest, Mapping) else None
-    if not isinstance(layers, list) or len(layers) != 1 or not isinstance(layers[0], Mapping):
+    listed = manifest.get("layers") if isinstance(manifest, Mapping) else None
+    layers = [each for each in listed if not _is_provenance(each)] if isinstance(listed, list) else []
+    if len(layers) != 1 or not isinstance(layers[0], Mapping):
         raise WrongContent(uri, "a manifest of OCI with one layer expected")
     media_type, digest, size = (layers[0].get(name) for name in ("mediaType", "digest", "size"))
     if media_type not in media_types:
@@ -152,6 +166,10 @@ def _described(uri: URL, raw: bytes, media_types: Collection[str]) -> tuple[str,
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise WrongContent(uri, "its layer: a size expected")
     return found.digest, size
+
+
+def _is_provenance(layer: object) -> bool:
+    return isinstance(layer, Mapping) and layer.get("mediaType") == _PROVENANCE
 
 
 def _read_login(path: Path, host: str) -> str | None:
@@ -166,4 +184,5 @@ def _read_login(path: Path, host: str) -> str | None:
         return aiohttp.encode_basic_auth(entry["username"], entry["password"]) if "username" in entry else None
     # ValueError: also of the encoding, and of a name with a colon.
     except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
-        raise SourceFailed(URL(f"https://{host}"), "the setting artifact_registry_logins cannot be used") from error
+        unusable = "the setting artifact_registry_logins cannot be used"
+        raise SourceFailed(URL(f"https://{host}"), unusable, is_final=True) from error

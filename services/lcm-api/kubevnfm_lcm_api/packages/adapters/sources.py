@@ -35,7 +35,7 @@ class HttpPackageSources:
 
     @asynccontextmanager
     async def open(self, source: JsonMapping) -> AsyncIterator[Content]:
-        is_on_demand = any(name in source for name in ("catalogue", "oci", "sha256"))
+        is_on_demand = any(name in source for name in ("catalogue", "oci", "chart", "sha256"))
         longest_s = self._artifacts.artifact_timeout_s if is_on_demand else self._longest_s
         try:
             async with asyncio.timeout(longest_s):
@@ -51,6 +51,8 @@ class HttpPackageSources:
             return await self._catalogue.content(source["catalogue"])
         if "oci" in source:
             return await self._registries.package(source["oci"], source["digest"])
+        if "chart" in source:
+            return await self._registries.chart(source["chart"], source["digest"], limit_bytes=source["limit_bytes"])
         uri = self._address(source)
         checksum = Checksum("sha256", source["sha256"]) if "sha256" in source else None
         hosts = None if checksum is None else self._hosts
@@ -61,7 +63,8 @@ class HttpPackageSources:
     def _address(self, source: JsonMapping) -> URL:
         if "catalogue" in source:
             return self._catalogue.address(source["catalogue"])
-        return URL(source["oci"] if "oci" in source else self._plain(source["uri"]))
+        named = next((source[name] for name in ("oci", "chart") if name in source), None)
+        return URL(self._plain(source["uri"]) if named is None else named)
 
     async def _authorization(self, source: JsonMapping) -> str | None:
         """Return the Authorization header."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import aiohttp
 from kubevnfm_clients.bounded import read_body
-from kubevnfm_clients.outbound import trouble
+from kubevnfm_clients.outbound import refusal_in, trouble
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 from yarl import URL
@@ -31,12 +31,22 @@ _ZIP: Final = "application/zip, application/octet-stream, */*;q=0.5"
 class SourceFailed(VnfmError, code="package-not-fetched", title="VNF package not fetched", status=502):
     """The content could not be fetched. The message has the address without its query, which may contain a secret."""
 
-    def __init__(self, uri: URL, reason: str) -> None:
+    def __init__(self, uri: URL, reason: str, *, is_final: bool = False) -> None:
+        """``is_final``: whether a repeat of the same request would fail for the same reason."""
         super().__init__(f"{shown(uri)}: {reason}")
+        self.is_final = is_final
 
 
 class WrongContent(SourceFailed, code="package-differs", status=422):
     """The content is not the one that was asked for."""
+
+    def __init__(self, uri: URL, reason: str) -> None:
+        super().__init__(uri, reason, is_final=True)
+
+
+def is_final(status: int) -> bool:
+    """Return whether a repeat of a request with this status would be answered with it too."""
+    return 400 <= status < 500 and status not in (408, 429)
 
 
 def shown(uri: URL) -> str:
@@ -76,12 +86,13 @@ class Transfers:
             try:
                 response = await self.session.get(asked, headers=headers, allow_redirects=False, timeout=_timeout())
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-                raise SourceFailed(target.uri, trouble(error)) from error
+                is_refused = isinstance(error, aiohttp.ClientError) and refusal_in(error) is not None
+                raise SourceFailed(target.uri, trouble(error), is_final=is_refused) from error
             if response.status not in _MOVED:
                 return response
             response.release()
             asked = _redirected(target, asked, response.headers.get("Location", ""))
-        raise SourceFailed(target.uri, f"more than {_REDIRECTS} redirects")
+        raise SourceFailed(target.uri, f"more than {_REDIRECTS} redirects", is_final=True)
 
     async def body(self, target: Target, *, limit_bytes: int) -> tuple[aiohttp.ClientResponse, bytes]:
         """Return a small answer with its body. Raises SourceFailed."""
@@ -157,7 +168,7 @@ def _checked(uri: URL, response: aiohttp.ClientResponse, status: int) -> aiohttp
     if response.status != status or response.headers.get("Content-Encoding", "identity") != "identity":
         response.close()
         packed = "with a content coding that was not asked for" if response.status == status else f"{status} expected"
-        raise SourceFailed(uri, f"it answered {response.status}, {packed}")
+        raise SourceFailed(uri, f"it answered {response.status}, {packed}", is_final=is_final(response.status))
     return response
 
 
@@ -169,11 +180,11 @@ def _redirected(target: Target, asked: URL, location: str) -> URL:
     try:
         there = asked.join(URL(location))
     except ValueError as error:
-        raise SourceFailed(uri, "it redirects to an invalid address") from error
+        raise SourceFailed(uri, "it redirects to an invalid address", is_final=True) from error
     if not location or there.scheme not in {"http", "https"} or (asked.scheme == "https" and there.scheme == "http"):
-        raise SourceFailed(uri, "it redirects to an address that is not followed")
+        raise SourceFailed(uri, "it redirects to an address that is not followed", is_final=True)
     if not target.admits(there):
-        raise SourceFailed(uri, "it redirects to a host that is not allowed (setting artifact_hosts)")
+        raise SourceFailed(uri, "it redirects to a host that is not allowed (setting artifact_hosts)", is_final=True)
     return there
 
 

@@ -63,7 +63,7 @@ class PackageSources(Protocol):
 
         ``source``: ``uri`` (a Secret, as its query may contain one), and the credentials: ``userName`` and ``password``,
         or ``paramsOauth2ClientCredentials``. On demand: ``catalogue``, the id of a package in the operator's catalogue; ``oci`` and
-        ``digest``; or ``uri`` with ``sha256``. Entering and reading raise SourceFailed.
+        ``digest``; or ``uri`` with ``sha256``. ``chart``, ``digest`` and ``limit_bytes``: a Helm chart of a registry. Entering and reading raise SourceFailed.
         """
         ...
 
@@ -111,6 +111,22 @@ class PackageFiles(Protocol):
 
     async def remove(self, package_id: str) -> None:
         """Delete all files of the package, if there are any."""
+        ...
+
+
+class ChartFiles(Protocol):
+    """The archives of Helm charts."""
+
+    async def store(self, chart_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
+        """Write an archive, once it is a chart within the limits of packages. Raises PackageTooLarge, Unprocessable, StorageFailed."""
+        ...
+
+    async def path(self, chart_id: str) -> Path | None:
+        """Return the archive; None if it is not there."""
+        ...
+
+    async def remove(self, chart_id: str) -> None:
+        """Delete the archive, if there is one."""
         ...
 
 

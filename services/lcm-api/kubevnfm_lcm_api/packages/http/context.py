@@ -9,6 +9,7 @@ from aiohttp import web
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.packages.catalogue import Packages
+from kubevnfm_lcm_api.packages.charts import Charts
 from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
 from kubevnfm_lcm_api.packages.on_demand import PackagesOnDemand
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
@@ -24,6 +25,7 @@ class PackageServices:
     limit_bytes: int
     """The largest package that an upload may have."""
     on_demand: PackagesOnDemand
+    charts: Charts
 
 
 PACKAGES: Final = "/vnfpkgm/v1/vnf_packages"

@@ -1,10 +1,12 @@
-"""``/internal/v1/packages``: the packages' files, for the other services."""
+"""``/internal/v1/packages`` and ``/charts``: the files of packages, and charts of registries, for the other services."""
 
 from __future__ import annotations
 
 from aiohttp import web
-from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_clients.charts import ChartState, ChartWanted
+from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 
+from kubevnfm_lcm_api.http.bodies import json_of, parse
 from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Route
 from kubevnfm_lcm_api.packages.http.context import services
 
@@ -26,12 +28,34 @@ async def file(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(folder / path, headers={"Content-Type": "application/octet-stream"})
 
 
+async def ensure_chart(request: web.Request) -> web.Response:
+    wanted = parse(ChartWanted, json_of(await request.read()))
+    if wanted.digest.rpartition(":")[2] != request.match_info["id"]:
+        raise Unprocessable("digest", "that of the path expected")
+    return web.json_response((await services(request).charts.ensure(wanted)).model_dump(exclude_none=True))
+
+
+async def chart(request: web.Request) -> web.Response:
+    state = await services(request).charts.state(request.match_info["id"])
+    return web.json_response(state.model_dump(exclude_none=True))
+
+
+async def chart_archive(request: web.Request) -> web.StreamResponse:
+    path = await services(request).charts.archive(request.match_info["id"])
+    return web.FileResponse(path, headers={"Content-Type": "application/gzip"})
+
+
 def routes() -> list[Route]:
     """Return the internal routes of packages."""
     tag, base = "Between the services", "/internal/v1/packages/{id}"
     zipped = {200: Answer("The package without its VM images", media_types=("application/zip",))}
     found = {200: Answer("The file", media_types=(ANY_TYPE,))}
+    charts, state = "/internal/v1/charts/{id}", {200: Answer("How far its fetch is", ChartState)}
+    packed = {200: Answer("The chart", media_types=("application/gzip",))}
     return [
         Route(tag, "GET", f"{base}/archive", archive, "Read a package", zipped),
         Route(tag, "GET", f"{base}/files/{{path:.+}}", file, "Read a file of a package", found),
+        Route(tag, "PUT", charts, ensure_chart, "Have a chart fetched from its registry", state, body=ChartWanted),
+        Route(tag, "GET", charts, chart, "Ask how far the fetch of a chart is", state),
+        Route(tag, "GET", f"{charts}/archive", chart_archive, "Read a chart", packed),
     ]

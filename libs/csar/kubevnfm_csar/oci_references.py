@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final, Self
-
-from yarl import URL
+from urllib.parse import urlsplit
 
 _SCHEME: Final = "oci://"
 _LONGEST: Final = 512
@@ -38,9 +37,13 @@ class OciReference:
         if len(name) > _LONGEST_NAME or not all(_COMPONENT.fullmatch(each) for each in name.split("/")):
             raise ValueError("a repository without tag expected, of small letters, digits, dots, dashes and slashes")
         try:
-            URL(f"https://{host}/")
+            # Reading the port checks it, and the split an address of version 6.
+            named = urlsplit(f"https://{host}/")
+            is_host = bool(named.hostname) and named.port != 0
         except ValueError:
-            raise ValueError("oci://<host>/<repository> expected") from None
+            is_host = False
+        if not is_host:
+            raise ValueError("oci://<host>/<repository> expected")
         return cls(host, name, digest)
 
     @property
