@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_kit.error_text import ErrorText
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import Field
@@ -23,11 +25,23 @@ class Document:
     """The headings of the page, in their order."""
     prefix: str = ""
     """Its routes are those below it; empty: those that no other document has."""
+    further: tuple[str, ...] = ()
+    """Further prefixes of its routes."""
+    roots: tuple[str, ...] = ()
+    """Paths below which all its routes are served too."""
+    plain_status: Callable[[VnfmError], int] | None = None
+    """The status of an error, which is plain text; None: it has its own status, and is ProblemDetails."""
 
     @property
     def has_pointers(self) -> bool:
         """Whether errors have JSON Pointers; those of SOL and Tacker have forms of their own."""
-        return self.prefix != ""
+        return self.prefix != "" and self.plain_status is None
+
+    def has(self, path: str) -> bool:
+        """Return whether it describes a path, or has its place."""
+        return any(
+            path.startswith(f"{root}{prefix}/") for root in ("", *self.roots) for prefix in (self.prefix, *self.further)
+        )
 
 
 _INDEX: Final = re.compile(r"\[([0-9]+)\]")
@@ -36,8 +50,7 @@ DOCUMENTS: Final = web.AppKey("documents", list[Document])
 
 def document_of(app: web.Application, path: str) -> Document:
     """Return the document that describes a path."""
-    below = (document for document in app[DOCUMENTS] if path.startswith(f"{document.prefix}/"))
-    return max(below, key=lambda document: len(document.prefix))
+    return max((each for each in app[DOCUMENTS] if each.has(path)), key=lambda document: len(document.prefix))
 
 
 class PointedError(SolType):

@@ -61,7 +61,9 @@ class BodyTooLarge(VnfmError, code="body-too-large", title="Body too large", sta
 def problem_response(
     request: web.Request, problem: ProblemDetails, headers: Sequence[tuple[str, str]] = ()
 ) -> web.Response:
-    """Return the answer with the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5)."""
+    """Return the answer with the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5), for ONAP as plain text."""
+    if document_of(request.app, request.path).plain_status is not None:
+        return web.Response(status=problem.status, text=f"{problem.detail}\n", headers=headers)
     if request.path.startswith("/v1.0/"):
         error = {"type": problem.type, "message": problem.detail, "detail": ""}
         return web.json_response({"TackerError": error}, status=problem.status, headers=headers)
@@ -76,7 +78,11 @@ def problem_response(
 def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
     places = error.places[:_MOST_PLACES] if isinstance(error, InvalidInput) else ()
     problem: ProblemDetails
-    if document_of(request.app, request.path).has_pointers:
+    document = document_of(request.app, request.path)
+    if document.plain_status is not None:
+        status = document.plain_status(error)
+        problem = ProblemDetails(type=error.code, title=error.title, status=status, detail=str(error))
+    elif document.has_pointers:
         errors = tuple(PointedError(pointer=json_pointer(name), message=reason) for name, reason in places)
         users = {"holders": error.holders, "holder_count": error.holder_count} if isinstance(error, InUse) else {}
         problem = PointedProblem.from_error(error).model_copy(update={"errors": errors, **users})

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from kubevnfm_lcm_api.http.bodies import JSON, check_accept, check_query
 from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.documents import document_of
 
 ANY_TYPE: Final = "*/*"
 
@@ -28,6 +29,7 @@ class Parameter:
     is_flag: bool = False
     values: tuple[str, ...] = ()
     is_repeated: bool = False
+    is_required: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Answer:
     description: str
     model: type[BaseModel] | None = None
     is_list: bool = False
+    has_pages: bool = True
+    """Whether a list is answered in parts."""
     is_any_object: bool = False
     media_types: tuple[str, ...] = JSON
     has_location: bool = False
@@ -71,6 +75,8 @@ class Route:
     """The errors of this method, in addition to those of every request."""
     checks_accept: bool = True
     """Whether a request that accepts none of the answers' media types is refused before the handler is called."""
+    also: str = ""
+    """Another path of the same, which the document does not repeat."""
 
 
 DELETED: Final = {204: Answer("Done; there is nothing to show")}
@@ -86,11 +92,20 @@ ROUTES: Final = web.AppKey("routes", dict[tuple[str, str], Route])
 
 
 def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
-    """Add routes: those under ``/internal/`` require the internal token, those for callers check query and Accept first."""
+    """Add routes, each below every root of its document.
+
+    Those under ``/internal/`` require the internal token, those for callers check query and Accept first.
+    """
     for route in routes:
-        for added in web.RouteDef(route.method, route.path, _checked(route), {}).register(app.router):
+        handler, further = _checked(route), (route.also,) if route.also else ()
+        for added in web.RouteDef(route.method, route.path, handler, {}).register(app.router):
             assert added.resource is not None
             app[ROUTES][route.method, added.resource.canonical] = route
+        for path in further:
+            app.router.add_route(route.method, path, handler)
+        for root in document_of(app, route.path).roots:
+            for path in (route.path, *further):
+                web.RouteDef(route.method, f"{root}{path}", handler, {}).register(app.router)
 
 
 def _checked(route: Route) -> Handler:

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import NotFound, Unprocessable
 
 from kubevnfm_lcm_api.http.bodies import read_body
+from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, RACE, WRONG, ShownDefinition, ShownProfile, listed
 from kubevnfm_lcm_api.onap.bundle_store import Bundles, Definition, Profile
 from kubevnfm_lcm_api.onap.plain import EmptyBody, read_plain
 
 BUNDLES: Final = web.AppKey("onap-bundles", Bundles)
-_MANY: Final = "/rb/definition"
+_MANY: Final = "/v1/rb/definition"
 _ONE: Final = f"{_MANY}/{{name}}/{{version}}"
 _PROFILES: Final = f"{_ONE}/profile"
 _PROFILE: Final = f"{_PROFILES}/{{profile}}"
@@ -134,18 +135,29 @@ def _profile(request: web.Request) -> tuple[str, str, str]:
     return *_names(request), request.match_info["profile"]
 
 
-def routes() -> Iterator[tuple[str, str, Handler]]:
-    """Yield method, path and handler."""
-    yield "POST", _MANY, define
-    yield "GET", _MANY, list_definitions
-    yield "GET", f"{_MANY}/{{name}}", list_versions
-    yield "GET", _ONE, show_definition
-    yield "PUT", _ONE, redefine
-    yield "DELETE", _ONE, undefine
-    yield "POST", f"{_ONE}/content", upload_definition
-    yield "POST", _PROFILES, add_profile
-    yield "GET", _PROFILES, list_profiles
-    yield "GET", _PROFILE, show_profile
-    yield "PUT", _PROFILE, change_profile
-    yield "DELETE", _PROFILE, remove_profile
-    yield "POST", f"{_PROFILE}/content", upload_profile
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag = "Resource bundles"
+    taken = {409: "It exists already"}
+    used = {409: "VNFs are made of it, or it was changed by another request at the same time"}
+    wrong = {**NO_BODY, **WRONG}
+    stored = {200: Answer("The content is stored")}
+    one, made = {200: Answer("The definition", ShownDefinition)}, {201: Answer("The definition", ShownDefinition)}
+    several = listed(ShownDefinition, "The definitions")
+    yield Route(tag, "POST", _MANY, define, "Make a definition", made, Definition, refusals={**wrong, **taken})
+    yield Route(tag, "GET", _MANY, list_definitions, "List definitions", several)
+    yield Route(tag, "GET", f"{_MANY}/{{name}}", list_versions, "List the versions of a definition", several)
+    yield Route(tag, "GET", _ONE, show_definition, "Show a definition", one)
+    yield Route(tag, "PUT", _ONE, redefine, "Change a definition", made, Definition, refusals={**wrong, **RACE})
+    yield Route(tag, "DELETE", _ONE, undefine, "Delete a definition with its profiles", GONE, refusals=used)
+    content, tar = "Send its content: a tar.gz", (ANY_TYPE,)
+    refused = {**wrong, **used}
+    yield Route(tag, "POST", f"{_ONE}/content", upload_definition, content, stored, body_types=tar, refusals=refused)
+    profile = {200: Answer("The profile", ShownProfile)}
+    new = {201: Answer("The profile", ShownProfile)}
+    yield Route(tag, "POST", _PROFILES, add_profile, "Make a profile", new, Profile, refusals={**wrong, **taken})
+    yield Route(tag, "GET", _PROFILES, list_profiles, "List profiles", listed(ShownProfile, "The profiles"))
+    yield Route(tag, "GET", _PROFILE, show_profile, "Show a profile", profile)
+    yield Route(tag, "PUT", _PROFILE, change_profile, "Change a profile", profile, Profile, refusals={**wrong, **RACE})
+    yield Route(tag, "DELETE", _PROFILE, remove_profile, "Delete a profile", GONE, refusals=used)
+    yield Route(tag, "POST", f"{_PROFILE}/content", upload_profile, content, stored, body_types=tar, refusals=refused)

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.contents import check_empty
 from kubevnfm_clients.multicloud.regions import KUBECONFIG_BYTES, CloudRegion, RegionRequest
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.http.bodies import FORM, read_body
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read_form
 from kubevnfm_lcm_api.multicloud.services import services
+from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, SEVERAL, WRONG, Connectivity, ConnectivityForm
 from kubevnfm_lcm_api.onap.plain import EmptyBody, region_named
 
 _OTHER: Final = "other-connectivity-list"
@@ -58,8 +59,15 @@ def _shown(region: CloudRegion) -> JsonMapping:
     return {name: shown[ours] for name, ours in _NAMES.items() if ours in shown}
 
 
-def routes() -> Iterator[tuple[str, str, Handler]]:
-    """Yield method, path and handler."""
-    yield "POST", "/connectivity-info", register
-    yield "GET", "/connectivity-info/{region}", show
-    yield "DELETE", "/connectivity-info/{region}", delete
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag, many, one = "Connectivity", "/v1/connectivity-info", "/v1/connectivity-info/{region}"
+    taken = {409: "It is registered with another endpoint"}
+    yield Route(
+        tag, "POST", many, register, "Register a cloud region", {201: Answer("The region", Connectivity)},
+        ConnectivityForm, (FORM,), refusals={**NO_BODY, **taken, **WRONG},
+    )  # fmt: skip
+    shown = {200: Answer("The region", Connectivity)}
+    yield Route(tag, "GET", one, show, "Show a cloud region", shown, refusals=SEVERAL)
+    used = {409: f"{SEVERAL[409]}; or something is in it"}
+    yield Route(tag, "DELETE", one, delete, "Remove a cloud region", GONE, refusals=used)

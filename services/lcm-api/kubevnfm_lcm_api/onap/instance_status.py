@@ -7,19 +7,37 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.regions import ObjectsWanted
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.multicloud.services import services
 from kubevnfm_lcm_api.multicloud.vnf_status import report_on
+from kubevnfm_lcm_api.onap.answers import (
+    AWAY,
+    NO_PARAMETER,
+    NOT_THERE,
+    SEVERAL,
+    FoundObjects,
+    FoundOfInstance,
+    InstanceState,
+)
 from kubevnfm_lcm_api.onap.instances import group_version_kind, shown_request, vnf_named
 from kubevnfm_lcm_api.onap.plain import MissingParameter, region_named
 
-_QUERY: Final = ("ApiVersion", "Kind", "Name", "Labels")
-_OF_REGION: Final = (*_QUERY, "CloudRegion", "Namespace")
+_QUERY: Final = (
+    Parameter("ApiVersion", "That of the objects", is_required=True),
+    Parameter("Kind", "That of the objects", is_required=True),
+    Parameter("Name", "The name of the one object"),
+    Parameter("Labels", "A label selector"),
+)
+_OF_REGION: Final = (
+    *_QUERY,
+    Parameter("CloudRegion", "The name of the region, or its id", is_required=True),
+    Parameter("Namespace", "That of the objects"),
+)
 _PAGE: Final = 100
 _MOST: Final = 1000
 _MOST_BYTES: Final = 8 * 2**20
@@ -119,9 +137,24 @@ def _entry(api_version: str, kind: str, name: str, body: object) -> JsonObject:
     return {"name": name, "GVK": group_version_kind(api_version, kind), "status": body}
 
 
-def routes() -> Iterator[tuple[str, str, Handler, tuple[str, ...]]]:
-    """Yield method, path, handler and query parameters."""
-    yield "GET", "/instance/{id}/status", status, ()
-    yield "GET", "/instance/{id}/query", query, _QUERY
-    yield "GET", "/query", query_region, _OF_REGION
-    yield "GET", "/healthcheck", health, ()
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag = "Objects"
+    refusing = "The region refuses the access data"
+    many = {422: f"{refusing}; or more than {_MOST} objects, or {_MOST_BYTES} bytes, are there"}
+    state = {200: Answer("Each object as it is, with the pods", InstanceState)}
+    yield Route(
+        tag, "GET", "/v1/instance/{id}/status", status, "Read the objects of an instance", state,
+        refusals={422: refusing, **AWAY},
+    )  # fmt: skip
+    yield Route(
+        tag, "GET", "/v1/instance/{id}/query", query, "Read objects of a kind of an instance",
+        {200: Answer("The objects", FoundOfInstance)}, query=_QUERY, refusals={**NO_PARAMETER, **many, **AWAY},
+    )  # fmt: skip
+    yield Route(
+        tag, "GET", "/v1/query", query_region, "Read objects of a kind of a region",
+        {200: Answer("The objects", FoundObjects)}, query=_OF_REGION,
+        refusals={**NO_PARAMETER, **NOT_THERE, **SEVERAL, **many, **AWAY},
+    )  # fmt: skip
+    answers = {200: Answer("It answers requests", is_any_object=True)}
+    yield Route(tag, "GET", "/v1/healthcheck", health, "Whether requests are answered", answers)

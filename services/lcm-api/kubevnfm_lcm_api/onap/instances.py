@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
 from aiohttp import web
-from kubevnfm_access.middleware import CALLER, Handler
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import ConflictingInput, InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -18,6 +18,7 @@ from pydantic import Field, StringConstraints
 
 from kubevnfm_lcm_api.http.bodies import check_names
 from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
@@ -29,13 +30,25 @@ from kubevnfm_lcm_api.multicloud.vnf_lists import named_by_onap, of_onap
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import ReleaseName, VnfInstanceRequest
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
+from kubevnfm_lcm_api.onap.answers import (
+    AWAY,
+    FAILED,
+    NO_BODY,
+    NOT_THERE,
+    PREFER,
+    SEVERAL,
+    WRONG,
+    ListedInstance,
+    ShownInstance,
+    listed,
+)
 from kubevnfm_lcm_api.onap.bundle_store import VERSION, BundleName, Found, Labels
 from kubevnfm_lcm_api.onap.bundles import bundles
 from kubevnfm_lcm_api.onap.names import new_name
 from kubevnfm_lcm_api.onap.override_values import MEMBER, flat, nested
 from kubevnfm_lcm_api.onap.plain import read_plain, region_named
 
-_MANY: Final = "/instance"
+_MANY: Final = "/v1/instance"
 _ONE: Final = f"{_MANY}/{{id}}"
 _FILTERS: Final = ("rb-name", "rb-version", "profile-name")
 _PAGE: Final = 500
@@ -57,6 +70,14 @@ class InstanceRequest(MultiCloudRequest):
     cloud_region: Annotated[str, StringConstraints(min_length=1, max_length=129), Field(alias="cloud-region")]
     release_name: Annotated[ReleaseName | None, Field(alias="release-name")] = None
     labels: Labels | None = None
+
+
+class InstanceBody(InstanceRequest):
+    """An instance to bring up, with the values that it is given."""
+
+    # Read by hand: a type would hide the texts whose names are those of secrets.
+    values: Annotated[dict[str, str] | None, Field(alias=MEMBER)] = None
+    """By dotted names, as Helm's ``--set`` has them."""
 
 
 async def create(request: web.Request) -> web.Response:
@@ -278,10 +299,22 @@ def _any(_: Stored) -> None:
     """Accept an instance in every state: ONAP has no conditional requests."""
 
 
-def routes() -> Iterator[tuple[str, str, Handler, tuple[str, ...]]]:
-    """Yield method, path, handler and query parameters."""
-    yield "POST", _MANY, create, ()
-    yield "GET", _MANY, list_all, _FILTERS
-    yield "GET", _ONE, show, ()
-    yield "DELETE", _ONE, delete, ()
-    yield "POST", f"{_ONE}/upgrade", upgrade, ()
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag = "Instances"
+    made, shown = {201: Answer("The instance", ShownInstance)}, {200: Answer("The instance", ShownInstance)}
+    refused = {**NO_BODY, **NOT_THERE, **SEVERAL, **WRONG, **FAILED, **AWAY}
+    filters = tuple(Parameter(name, f"That of the instance's {name}") for name in _FILTERS)
+    busy = {409: "Another operation runs"}
+    yield Route(
+        tag, "POST", _MANY, create, "Bring an instance up", made, InstanceBody, headers=(PREFER,), refusals=refused
+    )
+    yield Route(tag, "GET", _MANY, list_all, "List instances", listed(ListedInstance, "The instances"), query=filters)
+    yield Route(tag, "GET", _ONE, show, "Show an instance", shown)
+    yield Route(
+        tag, "DELETE", _ONE, delete, "Bring an instance down", {202: Answer("It is being brought down")}, refusals=busy
+    )
+    yield Route(
+        tag, "POST", f"{_ONE}/upgrade", upgrade, "Bring an instance to another profile", made, InstanceBody,
+        headers=(PREFER,), refusals={**refused, 409: f"{SEVERAL[409]}; or another operation runs"},
+    )  # fmt: skip

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.links import LinkRequest, VirtualLink
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, NamespaceName
@@ -20,14 +19,16 @@ from kubevnfm_store.query import Index, Query, Stored, by
 from pydantic import Field, StringConstraints
 
 from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import services
+from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, PREFER, WRONG, ShownNetwork, listed
 from kubevnfm_lcm_api.onap.plain import read_plain
 
 NETWORKS: Final = "onap_networks"
 INDEXES: Final = {NETWORKS: [Index(["region"])]}
-_CLUSTER: Final = "/cluster-providers/{provider}/clusters/{cluster}"
+_CLUSTER: Final = "/v2/cluster-providers/{provider}/clusters/{cluster}"
 _TYPES: Final = {"networks": "ovn4nfv", "provider-networks": "ovn4nfv-provider"}
 _REFERENCE: Final = "ncm"
 _PAGE: Final = 500
@@ -249,14 +250,28 @@ def _id(region: CloudRegion, name: str) -> str:
     return derived_id("onap-network", region.id, name)
 
 
-def routes() -> Iterator[tuple[str, str, Handler]]:
-    """Yield method, path and handler."""
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag = "Networks"
+    wrong, taken = {**NO_BODY, **WRONG}, {409: "The cluster has a network of this name already"}
+    applied = {409: "It is applied"}
+    made, shown = ({status: Answer("The network", ShownNetwork)} for status in (201, 200))
     for kind in _TYPES:
         many, one = f"{_CLUSTER}/{kind}", f"{_CLUSTER}/{kind}/{{name}}"
-        yield "POST", many, create
-        yield "GET", many, list_all
-        yield "GET", one, show
-        yield "PUT", one, replace
-        yield "DELETE", one, delete
-    yield "POST", f"{_CLUSTER}/apply", apply
-    yield "POST", f"{_CLUSTER}/terminate", terminate
+        what = kind.removesuffix("s").replace("-", " ")
+        yield Route(tag, "POST", many, create, f"Make a {what}", made, Network, refusals={**wrong, **taken})
+        yield Route(tag, "GET", many, list_all, f"List {kind}", listed(ShownNetwork, "Those of the cluster"))
+        yield Route(tag, "GET", one, show, f"Show a {what}", shown)
+        yield Route(tag, "PUT", one, replace, f"Change a {what}", made, Network, refusals={**wrong, **applied})
+        yield Route(tag, "DELETE", one, delete, f"Delete a {what}", GONE, refusals=applied)
+    done = {204: Answer("All are tried, and none has failed")}
+    refused = {409: "The region is suspended; or the owner's links conflict with a network"}
+    failed = {422: "The region cannot have a network", 500: "The region could not make a network"}
+    yield Route(
+        tag, "POST", f"{_CLUSTER}/apply", apply, "Make all networks of a cluster", done, headers=(PREFER,),
+        refusals={**refused, **failed},
+    )  # fmt: skip
+    yield Route(
+        tag, "POST", f"{_CLUSTER}/terminate", terminate, "Give all networks of a cluster back", done,
+        headers=(PREFER,), refusals=refused,
+    )  # fmt: skip

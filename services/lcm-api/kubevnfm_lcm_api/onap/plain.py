@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable, VnfmError
 
-from kubevnfm_lcm_api.http.bodies import check_query, json_of, read_body
+from kubevnfm_lcm_api.http.bodies import json_of, read_body
 from kubevnfm_lcm_api.multicloud.services import services
 
 _MOST_OWNERS = 100
@@ -25,23 +23,10 @@ class MissingParameter(InvalidInput):
     """A query parameter is missing, which is 400 in ONAP too."""
 
 
-def in_plain_text(handler: Handler, parameters: Collection[str] = ()) -> Handler:
-    """Return a handler whose errors are plain text, of a path with these query parameters."""
-
-    @wraps(handler)
-    async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            # One that is ignored could ask for less, as dry_run does elsewhere.
-            check_query(request, dict.fromkeys(parameters, False))
-            return await handler(request)
-        except VnfmError as error:
-            # A body that is no JSON is 400 elsewhere.
-            is_malformed = isinstance(error, InvalidInput) and not isinstance(error, EmptyBody | MissingParameter)
-            status = max(error.status, Unprocessable.status) if is_malformed and error.status == 400 else error.status
-            headers = {"Retry-After": "1"} if status == 503 else {}
-            return web.Response(status=status, text=f"{error}\n", headers=headers)
-
-    return handle
+def status_of(error: VnfmError) -> int:
+    """Return the status of an error: what is malformed is 422, but for an empty body and a parameter that is missing."""
+    is_malformed = isinstance(error, InvalidInput) and not isinstance(error, EmptyBody | MissingParameter)
+    return max(error.status, Unprocessable.status) if is_malformed and error.status == 400 else error.status
 
 
 async def read_plain(request: web.Request, secrets_in: Sequence[str] = ()) -> dict[str, Any]:

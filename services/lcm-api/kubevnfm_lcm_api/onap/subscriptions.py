@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id
@@ -16,15 +15,17 @@ from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Stored
 from pydantic import Field, StringConstraints, field_validator
 
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.subscriptions import LONGEST_INTERVAL_S, SUBSCRIPTIONS
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest, OnapForm
 from kubevnfm_lcm_api.notifications.subscriptions import CallbackRefused, Subscriptions
+from kubevnfm_lcm_api.onap.answers import NO_BODY, WRONG, ShownSubscription, listed
 from kubevnfm_lcm_api.onap.instances import name_of, vnf_named
 from kubevnfm_lcm_api.onap.plain import read_plain
 
-_MANY: Final = "/instance/{id}/status/subscription"
+_MANY: Final = "/v1/instance/{id}/status/subscription"
 _ONE: Final = f"{_MANY}/{{name}}"
 _MOST: Final = 100
 _LARGEST_METADATA: Final = 16 * 1024
@@ -161,10 +162,17 @@ def _shown(document: JsonMapping) -> JsonObject:
     }
 
 
-def routes() -> Iterator[tuple[str, str, Handler, tuple[str, ...]]]:
-    """Yield method, path, handler and query parameters."""
-    yield "POST", _MANY, create, ()
-    yield "GET", _MANY, list_all, ()
-    yield "GET", _ONE, show, ()
-    yield "PUT", _ONE, change, ()
-    yield "DELETE", _ONE, delete, ()
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag = "Instances"
+    made, shown = ({status: Answer("The subscription", ShownSubscription)} for status in (201, 200))
+    taken = {409: f"The instance has one of this name, or {_MOST} subscriptions"}
+    wrong = {**NO_BODY, **WRONG}
+    yield Route(
+        tag, "POST", _MANY, create, "Subscribe to changes of its pods", made, SubscriptionRequest,
+        refusals={**wrong, **taken},
+    )  # fmt: skip
+    yield Route(tag, "GET", _MANY, list_all, "List subscriptions", listed(ShownSubscription, "Those of the instance"))
+    yield Route(tag, "GET", _ONE, show, "Show a subscription", shown)
+    yield Route(tag, "PUT", _ONE, change, "Change a subscription", shown, SubscriptionRequest, refusals=wrong)
+    yield Route(tag, "DELETE", _ONE, delete, "End a subscription", {202: Answer("It has ended")})

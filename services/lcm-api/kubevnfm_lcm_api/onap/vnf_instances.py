@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import CALLER, Handler
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
@@ -19,13 +20,14 @@ from kubevnfm_lcm_api.multicloud.services import ends, services, vnfs
 from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
-from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, check_single
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfInstanceRequest, check_single
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
+from kubevnfm_lcm_api.onap.answers import AWAY, FAILED, NO_BODY, NOT_THERE, PREFER, SEVERAL, WRONG, VnfIds
 from kubevnfm_lcm_api.onap.plain import read_plain, region_named
 
 _PAGE: Final = 1000
-_ELSEWHERE: Final = ("clone_of", "regions")
-"""Members of requests whose answer ONAP does not know."""
+_ELSEWHERE: Final = ("artifacts", "clone_of", "regions")
+"""Members of requests that ONAP does not have: their answer is another one, or they need another role."""
 
 
 async def create(request: web.Request) -> web.Response:
@@ -103,11 +105,18 @@ def _shown(request: web.Request, vnf: Vnf, region: str) -> Mapping[str, Any]:
     return {**vnf.view(api_root(request)), "cloud_region_id": region}
 
 
-def routes() -> Iterator[tuple[str, str, Handler]]:
-    """Yield method, path and handler."""
-    many, one = "/vnf_instances", "/vnf_instances/{region}/{namespace}/{id}"
-    yield "POST", many, create
-    yield "POST", f"{many}/", create
-    yield "GET", f"{many}/{{region}}/{{namespace}}", list_ids
-    yield "GET", one, show
-    yield "DELETE", one, delete
+def routes() -> Iterator[Route]:
+    """Yield the routes."""
+    tag, many = "VNF instances", "/v1/vnf_instances"
+    here, one = f"{many}/{{region}}/{{namespace}}", f"{many}/{{region}}/{{namespace}}/{{id}}"
+    yield Route(
+        tag, "POST", many, create, "Bring a VNF up", {201: Answer("The VNF", VnfInstance)}, VnfInstanceRequest,
+        headers=(PREFER,), refusals={**NO_BODY, **NOT_THERE, **SEVERAL, **WRONG, **FAILED, **AWAY}, also=f"{many}/",
+    )  # fmt: skip
+    ids = {200: Answer("The ids of its VNFs; without any it is 404", VnfIds)}
+    yield Route(tag, "GET", here, list_ids, "List the VNFs of a namespace", ids, refusals=SEVERAL)
+    yield Route(tag, "GET", one, show, "Show a VNF", {200: Answer("The VNF", VnfInstance)}, refusals=SEVERAL)
+    busy = {409: f"{SEVERAL[409]}; or another operation runs"}
+    yield Route(
+        tag, "DELETE", one, delete, "Bring a VNF down", {202: Answer("It is being brought down")}, refusals=busy
+    )

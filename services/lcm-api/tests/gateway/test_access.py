@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import pytest
 from callers.callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
+from callers.documented import an_onap_app
 from callers.users import basic, bearer, hashed, users_file
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
+from kubevnfm_lcm_api.http.documents import document_of
+from kubevnfm_lcm_api.http.routes import ROUTES
+from kubevnfm_lcm_api.multicloud.services import DOCUMENT as MULTICLOUD
 from kubevnfm_lcm_api.multicloud.services import PREFIX
+from kubevnfm_lcm_api.onap.answers import DOCUMENT as ONAP
 from kubevnfm_lcm_api.settings import Settings
 from pydantic import ValidationError
 from servers.certificates import Authority, Pair
@@ -218,6 +224,85 @@ async def test_each_role_may_what_it_may(tmp_path: Path) -> None:
         assert (await world.call("PATCH", VIMS, headers={})).must(405).json["TackerError"]["message"]
 
 
+M: Final = "/multicloud/v1"
+VNF, REGION, LINK = f"{M}/vnf_instances/{{id}}", f"{M}/cloud-regions/{{owner}}/{{region}}", f"{M}/virtual-links/{{id}}"
+VOLUME, CSAR, RB = f"{M}/persistent-volumes/{{id}}", f"{M}/artifacts/{{csar_id}}", "/v1/rb/definition"
+RB_ONE, INSTANCE = f"{RB}/{{name}}/{{version}}", "/v1/instance/{id}"
+RB_PROFILE, NOTICE = f"{RB_ONE}/profile/{{profile}}", f"{INSTANCE}/status/subscription"
+NCM: Final = "/v2/cluster-providers/{provider}/clusters/{cluster}"
+OPERATORS: Final = frozenset(
+    f"{method} {path}"
+    for methods, path in (
+        ("POST", f"{M}/vnf_instances"), ("PATCH DELETE", VNF), ("POST", f"{VNF}/rollback"),
+        ("PUT DELETE", f"{VNF}/suspension"),
+        ("POST", f"{M}/group-operations/{{id}}/cancel"), ("POST", f"{M}/group-operations/{{id}}/retry"),
+        ("POST", f"{M}/virtual-links"), ("DELETE", LINK), ("PUT DELETE", f"{LINK}/references/{{reference}}"),
+        ("POST", f"{M}/persistent-volumes"), ("PATCH DELETE", VOLUME),
+        ("POST", f"{M}/subscriptions"), ("DELETE", f"{M}/subscriptions/{{id}}"),
+        ("POST", "/v1/vnf_instances"), ("DELETE", "/v1/vnf_instances/{region}/{namespace}/{id}"),
+        ("POST", "/v1/instance"), ("DELETE", INSTANCE), ("POST", f"{INSTANCE}/upgrade"),
+        ("POST", NOTICE), ("PUT DELETE", f"{NOTICE}/{{name}}"),
+        *(("POST", f"{NCM}/{kind}") for kind in ("networks", "provider-networks", "apply", "terminate")),
+        *(("PUT DELETE", f"{NCM}/{kind}/{{name}}") for kind in ("networks", "provider-networks")),
+    )
+    for method in methods.split()
+)  # fmt: skip
+ADMINS: Final = frozenset(
+    f"{method} {path}"
+    for methods, path in (
+        ("POST", f"{M}/cloud-regions"), ("PATCH DELETE", REGION), ("PUT", f"{REGION}/kubeconfig"),
+        ("PUT DELETE", f"{REGION}/suspension"), ("POST DELETE", CSAR), ("POST", f"{M}/inventory/resync"),
+        ("POST", "/v1/connectivity-info"), ("DELETE", "/v1/connectivity-info/{region}"),
+        ("POST", RB), ("PUT DELETE", RB_ONE), ("POST", f"{RB_ONE}/content"), ("POST", f"{RB_ONE}/profile"),
+        ("PUT DELETE", RB_PROFILE), ("POST", f"{RB_PROFILE}/content"),
+    )
+    for method in methods.split()
+)  # fmt: skip
+
+
+async def test_every_route_of_multi_cloud_and_of_onap_needs_its_role(tmp_path: Path) -> None:
+    """MC-128, MC-135: a route that changes something is in one of both lists; each role is refused before anything is read."""
+    app = an_onap_app()
+    routes = [key for key in app[ROUTES] if document_of(app, key[1]) in (MULTICLOUD, ONAP)]
+    changing = {f"{method} {path}" for method, path in routes if method != "GET"}
+    assert changing == OPERATORS | ADMINS
+    assert not OPERATORS & ADMINS
+    ranks = {"none": 0, "reader": 1, "operator": 2, "admin": 3}
+    users = users_file(tmp_path, none=[], **{name: [name] for name in ranks if name != "none"})
+    paths = [(method, root, path) for method, path in routes for root in ("", *document_of(app, path).roots)]
+    async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users, onap_compat=True) as world:
+        for method, root, path in paths:
+            needed = 3 if f"{method} {path}" in ADMINS else 2 if method != "GET" else 1
+            real = root + re.sub(r"\{\w+\}", "none", path)
+            for name, rank in ranks.items():
+                answer = await world.call(method, real, headers=basic(name))
+                if rank < needed:
+                    assert answer.status == 403, f"{method} {path} as {name}: {answer.status}"
+                    assert list(ranks)[needed].encode() in answer.raw
+                else:
+                    assert answer.status not in {401, 403}, f"{method} {path} as {name}: {answer.status}"
+            assert (await world.call(method, real, headers={})).status == 401
+
+
+async def test_a_package_from_elsewhere_needs_an_admin(tmp_path: Path) -> None:
+    """MC-122, MC-135: it names hosts that kubevnfm calls."""
+    users = users_file(tmp_path, operator=["operator"], admin=["admin"])
+    sources = ({"url": "https://h.example/x", "sha256": "0" * 64}, {"oci": "oci://h/x", "digest": f"sha256:{'0' * 64}"})
+    async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users, onap_compat=True) as world:
+        world.regions.add("op/edge", "vim-edge")
+        world.vims.add("vim-edge", "kubernetes")
+        for source in sources:
+            for path, region in ((f"{M}/vnf_instances", "op/edge"), (f"{M}/vnf_instances?dry_run=server", "op/edge")):
+                asked = {"cloud_region_id": region, "artifacts": source}
+                answer = await world.call("POST", path, asked, headers=basic("operator"))
+                assert "admin" in answer.problem(403)["detail"]
+                assert (await world.call("POST", path, asked, headers=basic("admin"))).status not in {401, 403}
+            by_onap = {"cloud_region_id": "edge", "csar_id": None, "artifacts": source}
+            for name in ("operator", "admin"):
+                refusal = await world.call("POST", "/v1/vnf_instances", by_onap, headers=basic(name))
+                assert b"artifacts" in refusal.must(422).raw
+
+
 async def test_who_calls_is_asked_after_path_and_method_and_before_all_else(tmp_path: Path) -> None:
     """The order of api.md 1.2; health and / are outside."""
     users = users_file(tmp_path, nfvo=["operator"])
@@ -337,9 +422,12 @@ async def test_only_the_caller_above_the_rate_limit_must_wait(tmp_path: Path) ->
 
 
 async def test_the_rate_limit_holds_in_mode_none_by_address(tmp_path: Path) -> None:
-    async with lcm_world(tmp_path, rate_limit_per_s=0.01, rate_limit_burst=1) as world:
+    async with lcm_world(tmp_path, rate_limit_per_s=0.01, rate_limit_burst=1, onap_compat=True) as world:
         (await get(world, {})).must(200)
         (await get(world, {})).problem(429)
+        of_onap = (await get(world, {}, "/v1/instance")).must(429)
+        assert of_onap.headers["Content-Type"].startswith("text/plain")
+        assert "Retry-After" in of_onap.headers
         error = (await get(world, {}, VIMS)).must(429)
         assert error.json["TackerError"]["type"] == "too-many-requests"
         assert "Retry-After" in error.headers

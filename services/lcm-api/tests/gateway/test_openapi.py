@@ -8,13 +8,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
-from callers.documented import an_app, documents, our_documents
+from callers.documented import an_app, an_onap_app, documents, onap_document, our_documents
 from jsonschema_rs import Draft4Validator
 from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
 from kubevnfm_lcm_api.gateway.openapi.swagger import to_swagger
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.http.routes import ROUTES
+from kubevnfm_lcm_api.onap.answers import DOCUMENT as ONAP
 from worlds.lcm_world import World
 
 FIXTURES = Path(__file__).parents[4] / "tests/fixtures"
@@ -43,8 +45,20 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
     assert served(app) == app[ROUTES].keys()
 
 
+def test_every_path_of_onap_is_described_once_and_served_below_each_root() -> None:
+    """MC-127, MC-128."""
+    app = an_onap_app()
+    ours = {(method.upper(), path) for path, methods in onap_document()["paths"].items() for method in methods}
+    assert ours == {key for key in app[ROUTES] if document_of(app, key[1]) == ONAP}
+    below = {(method, f"{root}{path}") for method, path in ours for root in ONAP.roots}
+    also = {("POST", f"{root}/v1/vnf_instances/") for root in ("", *ONAP.roots)}
+    assert served(app) == app[ROUTES].keys() | below | also
+    referenced = {str(node["$ref"]) for node in nodes(onap_document()) if isinstance(node.get("$ref"), str)}
+    assert referenced == {f"#/components/schemas/{name}" for name in onap_document()["components"]["schemas"]}
+
+
 def test_every_heading_has_routes_and_every_route_a_heading() -> None:
-    app = an_app()
+    app = an_onap_app()
     for about in app[DOCUMENTS]:
         assert len(about.tags) == len(set(about.tags))
         routes = [route for (_, path), route in app[ROUTES].items() if document_of(app, path) == about]
@@ -172,9 +186,10 @@ async def test_the_document_is_served_to_who_takes_json(world: World) -> None:
     (await world.call("GET", "/docs", headers={"Accept": "application/json"})).problem(406)
 
 
-def test_old_clients_get_the_same_operations_in_swagger_2() -> None:
+@pytest.mark.parametrize("prefix", ["/multicloud/v1", "/v1"])
+def test_old_clients_get_the_same_operations_in_swagger_2(prefix: str) -> None:
     """MC-127: valid by the schema of the OpenAPI Initiative, with every operation, type and answer."""
-    ours = documents()["/multicloud/v1"]
+    ours = onap_document() if prefix == "/v1" else documents()[prefix]
     swagger = to_swagger(ours)
     schema = json.loads((FIXTURES / "swagger-2.0.schema.json").read_text(encoding="utf-8"))
     wrong = [
@@ -188,7 +203,9 @@ def test_old_clients_get_the_same_operations_in_swagger_2() -> None:
         for method, operation in methods.items():
             there = swagger["paths"][path][method]
             assert there["responses"].keys() == operation["responses"].keys()
-            assert len(there["parameters"]) == len(operation["parameters"]) + ("requestBody" in operation)
+            is_form = [*operation.get("requestBody", {}).get("content", ())] == ["multipart/form-data"]
+            bodies = 2 if is_form else "requestBody" in operation
+            assert len(there["parameters"]) == len(operation["parameters"]) + bodies
     referenced = {str(node["$ref"]) for node in nodes(swagger) if isinstance(node.get("$ref"), str)}
     assert referenced <= {f"#/definitions/{name}" for name in swagger["definitions"]}
     shown = swagger["definitions"]["Suspension"]["properties"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from callers.documented import onap_documented
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from worlds.kubeconfigs import a_kubeconfig
 from worlds.lcm_world import Answer
@@ -18,9 +19,10 @@ MOUNTS = ("/v1", "/api/multicloud-k8s/v1/v1")
 
 
 async def asked(session: aiohttp.ClientSession, method: str, url: str, data: Any = None) -> Answer:
-    """Call without a media type, as ONAP's clients may; no document of ours describes these paths."""
+    """Call without a media type, as ONAP's clients may; the answer is checked against the document of ONAP's paths."""
     async with session.request(method, url, data=data, headers={"Prefer": "wait=60"}) as response:
         answer = Answer(response.status, response.headers, await response.read())
+        onap_documented().check(method, str(response.url.relative()), answer.status, answer.headers, answer.raw)
     if answer.status >= 400:
         assert answer.headers["Content-Type"].startswith("text/plain")
         assert answer.raw.strip()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import tarfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from callers.documented import onap_documented
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
 from kubevnfm_events.objects import ApplyObjects, ReplaceObjects
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
 from kubevnfm_store.query import AllOf
+from packages.resource_bundles import CHART, PROFILE, packed
 from patience import until
 from servers.subscriber import Notification, Subscriber
 from worlds.lcm_builders import ANSWERS
@@ -24,32 +24,10 @@ from worlds.multicloud_world import PASSWORD, VNFS, Gateway, a_gateway, a_pod
 RB = "/v1/rb/definition"
 PACKAGES = "/vnfpkgm/v1/vnf_packages?all_records=yes"
 INSTANCES = "/v1/instance"
-CHART = {
-    "vfw/Chart.yaml": "{apiVersion: v2, name: vfw, version: 1.0.0}\n",
-    "vfw/values.yaml": "{image: {tag: '1.0'}}\n",
-    "vfw/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
-}
-PROFILE = {
-    "manifest.yaml": "version: v1\ntype:\n  values: over.yaml\n  configresource: [{filepath: c.txt, chartpath: vfw/c.txt}]\n",
-    "over.yaml": "{image: {tag: '2.0'}}\n",
-    "c.txt": "hello\n",
-}
-
 BAD_VALUES: Final[tuple[Mapping[str, Any], ...]] = (
     {"namespace": "x"}, {"a..b": "1"}, {"a": "1", "a.b": "2"}, {"vnf_id": "x"}, {"1a": "x"}, {"a": 1}, {"a.$sealed": "x"},
     {"a[0].$secret": "x"}, {"a.x_secret_names": "5"},
 )  # fmt: skip
-
-
-def packed(files: Mapping[str, str]) -> bytes:
-    """Return a tar.gz."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(f"./{name}")
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return out.getvalue()
 
 
 async def call(gateway: Gateway, method: str, path: str, body: Any = None) -> Answer:
@@ -59,6 +37,7 @@ async def call(gateway: Gateway, method: str, path: str, body: Any = None) -> An
     world = gateway.world
     async with world.session.request(method, f"{world.url}{path}", data=data, headers=headers) as response:
         answer = Answer(response.status, response.headers, await response.read())
+    onap_documented().check(method, path, answer.status, answer.headers, answer.raw)
     if answer.status >= 400:
         assert answer.headers["Content-Type"].startswith("text/plain")
         assert answer.raw.strip()
@@ -273,7 +252,7 @@ async def check_status(gateway: Gateway, made: Any, vnf_id: str) -> None:
     # Behind ONAP's bus; and what is not built.
     behind = f"/api/multicloud-k8s/v1{INSTANCES}/{made['id']}"
     assert (await call(gateway, "GET", behind)).must(200).json == made
-    (await gateway.world.call("POST", f"{here}/healthcheck")).problem(404)
+    (await call(gateway, "POST", f"{here}/healthcheck")).must(404)
     regions.away.add("op/edge")
     (await call(gateway, "GET", f"{here}/status")).must(503)
     regions.away.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from callers.documented import onap_documented
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from worlds.lcm_world import Answer
 from worlds.link_gateway import LINKS, LinkGateway, link_gateway
@@ -39,6 +40,7 @@ async def call(gateway: LinkGateway, method: str, path: str, body: Any = None) -
     headers = {"Prefer": "wait=0"}
     async with gateway.session.request(method, f"{gateway.url}{path}", data=data, headers=headers) as response:
         answer = Answer(response.status, response.headers, await response.read())
+    onap_documented().check(method, path, answer.status, answer.headers, answer.raw)
     if answer.status >= 400:
         assert answer.headers["Content-Type"].startswith("text/plain")
     return answer

@@ -51,15 +51,14 @@ def make_document(app: web.Application, about: Document, *, version: str) -> Jso
     """Return the document of those routes of the application that it describes."""
     every = sorted(app[ROUTES].items(), key=lambda item: (item[0][1], item[0][0]))
     routes = {key: route for key, route in every if document_of(app, key[1]) == about}
-    problem = PointedProblem if about.has_pointers else ProblemDetails
-    schemas = component_schemas(_answers(routes.values(), problem), _requests(routes.values()))
+    schemas = component_schemas(_answers(routes.values(), _problem(about)), _requests(routes.values()))
     name_in_v1: Mapping[str, str] = {}
     if not about.prefix:
         schemas, name_in_v1 = sol_schemas(schemas)
     paths: dict[str, JsonObject] = {}
     for (method, path), route in routes.items():
         names: Mapping[str, str] = name_in_v1 if path.startswith("/vnflcm/v1/") else {}
-        paths.setdefault(path, {})[method.lower()] = _operation(method, path, route, names, problem)
+        paths.setdefault(path, {})[method.lower()] = _operation(about, route, method, path, names)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,6 +67,7 @@ def make_document(app: web.Application, about: Document, *, version: str) -> Jso
             "summary": about.summary,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        **({"servers": [{"url": url} for url in ("/", *about.roots)]} if about.roots else {}),
         "tags": [{"name": tag} for tag in about.tags],
         # The empty entry is for a gateway without authentication: the document does not depend on the settings.
         "security": [*_WAYS_IN, {}],
@@ -86,9 +86,11 @@ def _requests(routes: Iterable[Route]) -> Iterator[type[BaseModel]]:
     return (each.body for each in routes if each.body is not None)
 
 
-def _operation(
-    method: str, path: str, route: Route, name_in_v1: Mapping[str, str], problem: type[ProblemDetails]
-) -> JsonObject:
+def _problem(about: Document) -> type[ProblemDetails]:
+    return PointedProblem if about.has_pointers else ProblemDetails
+
+
+def _operation(about: Document, route: Route, method: str, path: str, name_in_v1: Mapping[str, str]) -> JsonObject:
     operation: JsonObject = {
         "tags": [route.tag],
         "summary": route.summary,
@@ -98,11 +100,11 @@ def _operation(
             **{str(status): _response(answer, name_in_v1) for status, answer in route.answers.items()},
             **({"304": {"description": _KNOWN}} if _may_be_known(method, route) else {}),
             **{
-                str(status): _refusal(path, text, problem)
-                for status, text in sorted(_refusals(path, route).items())
+                str(status): _refusal(about, path, text)
+                for status, text in sorted(_refusals(about, path, route).items())
                 if status not in route.answers
             },
-            "default": _refusal(path, "Anything else that goes wrong", problem),
+            "default": _refusal(about, path, "Anything else that goes wrong"),
         },
     }
     body = _body(route, name_in_v1)
@@ -150,11 +152,13 @@ def _may_be_known(method: str, route: Route) -> bool:
 
 def _query(parameter: Parameter) -> JsonObject:
     schema: JsonObject = dict(_TEXT)
+    required = {"required": True} if parameter.is_required else {}
     if parameter.values:
         schema["enum"] = list(parameter.values)
     if parameter.is_repeated:
         schema = {"type": "array", "items": schema}
-    shown: JsonObject = {"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema}
+    described = {"description": parameter.description, **required, "schema": schema}
+    shown: JsonObject = {"name": parameter.name, "in": "query", **described}
     if parameter.is_flag:
         shown["allowEmptyValue"] = True
         schema["enum"] = ["", "true"]
@@ -189,7 +193,7 @@ def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> JsonObject:
         headers["Location"] = {"schema": {"type": "string", "format": "uri"}}
     if answer.has_etag:
         headers["ETag"] = {"schema": _TEXT}
-    if answer.is_list:
+    if answer.is_list and answer.has_pages:
         headers["Link"] = {"schema": _TEXT, "description": "The next page, if there is one"}
     response: JsonObject = {"description": answer.description}
     if headers:
@@ -205,14 +209,18 @@ def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> JsonObject:
     return response
 
 
-def _refusals(path: str, route: Route) -> dict[int, str]:
+def _refusals(about: Document, path: str, route: Route) -> dict[int, str]:
     refusals: dict[int, str] = dict(_ANY)
+    is_plain = about.plain_status is not None
+    if is_plain:
+        # Media types are not checked; what is malformed beside an empty body is 422.
+        refusals = {**{status: text for status, text in _ANY.items() if status not in {400, 406}}, 422: _ANY[400]}
     if is_for_probes(path):
         refusals = {500: _ANY[500]}
     if "{" in path:
         refusals[404] = _OF_A_RESOURCE
     if route.body is not None or route.body_types != JSON:
-        refusals |= _OF_A_BODY
+        refusals |= {413: _OF_A_BODY[413]} if is_plain else _OF_A_BODY
     if route.conditions:
         refusals[412] = _UNCHANGED
     if path.startswith("/v1.0/"):
@@ -220,7 +228,9 @@ def _refusals(path: str, route: Route) -> dict[int, str]:
     return {**refusals, **route.refusals}
 
 
-def _refusal(path: str, description: str, problem: type[ProblemDetails]) -> JsonObject:
+def _refusal(about: Document, path: str, description: str) -> JsonObject:
+    if about.plain_status is not None:
+        return {"description": description, "content": {"text/plain": {"schema": _TEXT}}}
     if path.startswith("/v1.0/"):
         return {"description": description, "content": {_JSON: {"schema": reference("TackerError")}}}
-    return {"description": description, "content": {_PROBLEM: {"schema": reference(problem.__name__)}}}
+    return {"description": description, "content": {_PROBLEM: {"schema": reference(_problem(about).__name__)}}}

@@ -65,11 +65,17 @@ def _operation(operation: JsonObject) -> JsonObject:
     shown["parameters"] = [_parameter(each) for each in operation["parameters"]]
     if "requestBody" in operation:
         body = operation["requestBody"]
-        # A parameter of a form cannot be beside a body; each of our forms is another way to send a body.
+        # A parameter of a form cannot be beside a body: a form is described where it is the only way to send one.
         consumed = [kind for kind in body["content"] if kind != FORM]
-        schema = _schema(body["content"][consumed[0]]["schema"])
-        shown["parameters"].append({"name": "body", "in": "body", "required": body["required"], "schema": schema})
-        shown["consumes"] = consumed
+        if consumed:
+            schema = _schema(body["content"][consumed[0]]["schema"])
+            shown["parameters"].append({"name": "body", "in": "body", "required": body["required"], "schema": schema})
+        else:
+            shown["parameters"] += [
+                {"name": name, "in": "formData", "required": True, "type": kind}
+                for name, kind in (("metadata", "string"), ("file", "file"))
+            ]
+        shown["consumes"] = consumed or [FORM]
     shown["produces"] = list(dict.fromkeys(types))
     shown["responses"] = {status: _response(each) for status, each in operation["responses"].items()}
     return shown
