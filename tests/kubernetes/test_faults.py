@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 import yaml
 from callers.user import FORCEFUL, GRACEFUL, User
-from patience import until
+from patience import until, until_true
 from real.real_cluster import GIVEN, RealCluster
 from real.real_cnfs import VIM, onboarded, request_on
 
@@ -133,7 +133,12 @@ async def test_an_unknown_kind_is_named_with_its_file(case: Case) -> None:
     spec = {"group": group, "names": names, "scope": "Namespaced", "versions": [version]}
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     await case.cluster.make(crds, {"metadata": {"name": f"gauges.{group}"}, "spec": spec})
+
+    async def is_served() -> bool:
+        return await case.cluster.get(f"/apis/{group}/v1") is not None
+
     try:
+        await until_true(is_served)
         await case.retried(operation_id)
     finally:
         await case.cluster.remove(f"{crds}/gauges.{group}")

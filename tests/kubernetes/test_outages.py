@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from callers.user import GRACEFUL, RESTING, User
-from patience import until
+from patience import until_true
 from real.real_cluster import GIVEN, RealCluster
 from real.real_cnfs import VIM, onboarded, request_on
 
@@ -42,25 +42,39 @@ def manifests(*, version: int = 1) -> str:
     return yaml.safe_dump_all([*maps, deployment])
 
 
-async def outlived(user: User, cluster: RealCluster, cnf_id: str, task: str, body: dict[str, Any]) -> None:
-    """Carry out an operation, during which the API server is killed and started again."""
+async def outlived(
+    user: User, cluster: RealCluster, cnf_id: str, task: str, body: dict[str, Any], *, held: str = ""
+) -> None:
+    """Carry out an operation, during which the API server is killed and started again.
+
+    ``held``: the path of an object that a finalizer keeps until the API server is back.
+    """
+    if held:
+        await cluster.change(held, {"metadata": {"finalizers": ["tests.kubevnfm.io/held"]}})
     operation_id = await user.start(cnf_id, task, body)
 
-    async def runs() -> bool | None:
-        view = (await user.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
-        assert view["state"] not in RESTING, view
-        return any(step["state"] == "asked" for step in view["steps"]) or None
+    async def view() -> dict[str, Any]:
+        answer = await user.call("GET", f"/kubevnfm/v1/operations/{operation_id}")
+        found: dict[str, Any] = answer.must(200).json
+        assert found["state"] not in RESTING, found
+        return found
 
-    await until(runs, timeout_s=60)
+    async def runs() -> bool:
+        return any(step["state"] == "asked" for step in (await view())["steps"])
+
+    await until_true(runs, timeout_s=60)
     # So that some of the objects are there, and others not yet.
     await asyncio.sleep(0.3)
     await cluster.power(is_on=False)
     try:
+        await view()
         await asyncio.sleep(DOWN_S)
     finally:
         await cluster.power(is_on=True)
-    view = await user.rest(operation_id)
-    assert view["state"] == "COMPLETED", view["error"]
+    if held:
+        await cluster.change(held, {"metadata": {"finalizers": None}})
+    done = await user.rest(operation_id)
+    assert done["state"] == "COMPLETED", done["error"]
 
 
 async def _listed(cluster: RealCluster, path: str) -> list[dict[str, Any]]:
@@ -92,5 +106,7 @@ async def test_each_operation_outlives_the_api_server(user: User, cluster: RealC
         await outlived(user, cluster, cnf_id, "heal", {"vnfcInstanceId": [vnfcs[0]["id"]]})
         assert len((await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcInfo"]) == 3
         await outlived(user, cluster, cnf_id, "heal", {})
-        await outlived(user, cluster, cnf_id, "terminate", GRACEFUL)
+        # It would be over before the power is cut.
+        held = f"/api/v1/namespaces/{namespace}/configmaps/m-0"
+        await outlived(user, cluster, cnf_id, "terminate", GRACEFUL, held=held)
         assert await _listed(cluster, maps) == []

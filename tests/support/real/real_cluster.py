@@ -7,12 +7,12 @@ import base64
 import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self
 from uuid import uuid4
 
 import aiohttp
-from patience import until
+from patience import until, until_true
 
 from real.real_kubernetes import RealKubernetes
 
@@ -152,11 +152,19 @@ class RealCluster:
         groups = (await self.get("/apis") or {})["groups"]
         return ["/api/v1", *(f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups)]
 
-    @staticmethod
-    async def power(*, is_on: bool) -> None:
-        """Start the API server, or end it as a power cut does."""
+    async def power(self, *, is_on: bool) -> None:
+        """Start the API server and return once it is ready, or end it as a power cut does."""
         assert GIVEN is not None
         process = await asyncio.create_subprocess_exec(
             *(GIVEN.start if is_on else GIVEN.kill), stdout=asyncio.subprocess.DEVNULL
         )
         assert await process.wait() == 0
+
+        async def is_ready() -> bool:
+            with suppress(aiohttp.ClientError):
+                status, _ = await self.call("GET", "/readyz")
+                return status == 200
+            return False
+
+        if is_on:
+            await until_true(is_ready, timeout_s=180)

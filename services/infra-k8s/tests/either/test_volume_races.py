@@ -185,6 +185,19 @@ async def test_a_claim_of_the_reserved_name_is_shown_and_not_taken_for_ours(volu
     assert (await volumes.use(volume, "a")).is_bound
 
 
+async def test_a_claim_of_others_that_is_being_deleted_is_awaited(volumes: VolumeGround) -> None:
+    """MC-102: it is no party that keeps the volume, though its pod still runs."""
+    volume = await volumes.create()
+    name = f"kubevnfm-{volume.id}"
+    await volumes.foreign_claim(name, pv=str(volume.pv))
+    pod = await volumes.pod("user", name)
+    await volumes.cluster.delete(CLAIMS, ObjectKey("v1", CLAIMS.kind, volumes.namespace, name))
+    used = asyncio.create_task(volumes.use(volume, "a"))
+    await volumes.until_uses(volume, lambda uses: bool(uses) and "is being deleted" in uses["vnf:a"].detail)
+    await volumes.cluster.delete(PODS, pod, grace_period_s=0)
+    assert (await used).is_bound
+
+
 @only_lab
 async def test_what_a_late_class_has_made_is_kept_by_a_vnf_that_leaves_at_once(volumes: VolumeGround) -> None:
     """The process was away between the first pod and the end of the VNF."""

@@ -1,6 +1,6 @@
 """Starts and ends the controllers of Cluster API beside the API server that environment variables name.
 
-``python -m cluster_api up|check|down|record NAMESPACE VERSION``; docs/real-cluster-api.md. Keys, logs and the processes' ids are in
+``python -m real.cluster_api up|check|down|record NAMESPACE VERSION``; docs/real-cluster-api.md. Keys, logs and the processes' ids are in
 ``.run/cluster-api``.
 """
 
@@ -72,7 +72,7 @@ async def up() -> None:
         return
     for left in _running().values():
         left.end()
-    subprocess.run([Path(__file__).parent / "build.sh"], check=True)
+    subprocess.run([Path(__file__).parent / "build.sh", _BUILT], check=True)
     _FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = Authority(_FOLDER, name="webhooks-ca", valid=_VALID)
     authority.issue("tls")

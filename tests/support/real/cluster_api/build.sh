@@ -1,12 +1,11 @@
 #!/bin/bash
-# Builds the four managers of Cluster API with the Go client, into .tools/cluster-api; quick when they are all there.
+# Builds the four managers of Cluster API with the Go client, into the folder $1; quick when they are all there.
 # They are the released programs, except for where their servers listen: on 127.0.0.1, because the API servers of the clusters
 # in memory ask for no credentials, and on ports that the lab's machines do not use.
 set -euo pipefail
 
 VERSION=v1.14.2
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-target=$here/.tools/cluster-api
+target=${1:?"a folder expected"}
 source=$target/source
 module=sigs.k8s.io/cluster-api
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS="-mod=mod -trimpath -buildvcs=false"

@@ -30,7 +30,8 @@ _LOOK_AGAIN: Final = "kubevnfm.io/look-again"
 async def reserved_for(cluster: Cluster, volume: Volume, pv: Body, wanted: ObjectKey, uid: str = "") -> Body:
     """Return a PersistentVolume that only this claim can take; claims of the volume that no user wants any more are removed.
 
-    ``uid``: that of the claim; "" for one that does not exist. Raises NotYet (a claim is being removed), Broken (another party has it).
+    ``uid``: that of the claim; "" for one that does not exist. Raises NotYet (a claim is being removed, or another party's deleted),
+    Broken (another party has it).
     """
     has = bodies.claim_of(pv)
     if has == (wanted, uid):
@@ -48,12 +49,24 @@ async def reserved_for(cluster: Cluster, volume: Volume, pv: Body, wanted: Objec
 
 
 async def _foreign(cluster: Cluster, volume: Volume, key: ObjectKey) -> Body | None:
-    """Return the claim of this name if it is of another party; one of the volume is removed. Raises NotYet until it is gone."""
+    """Return the claim of this name if it is of another party; one of the volume is removed.
+
+    Raises NotYet until it is gone, and while that of another party is being deleted.
+    """
     claim = await cluster.get(CLAIMS, key)
     if claim is not None and bodies.is_own(volume, claim):
         await without_claim(cluster, volume, key)
         return None
+    if claim is not None:
+        _check_stays(key, claim)
     return claim
+
+
+def _check_stays(key: ObjectKey, claim: Body) -> None:
+    """Raise NotYet if a claim of another party is being deleted."""
+    if field_at(claim, "metadata", "deletionTimestamp"):
+        reason = f"{_named(key)} of another party is being deleted: a pod that uses it keeps it"
+        raise NotYet(reason, Watched.from_body(CLAIMS, key, claim))
 
 
 async def bound(cluster: Cluster, volume: Volume, pv: Body, key: ObjectKey) -> Body:
@@ -123,12 +136,12 @@ async def made_pv(cluster: Cluster, volume: Volume, name: str) -> Body:
         pv = await cluster.create(VOLUMES, pv_key(name), bodies.pv_body(volume, name, volume.reserved_claim))
     if pv is None:
         raise RevisionConflict(f"PersistentVolume {name} was made at this moment")
-    if not bodies.is_of(volume, pv):
-        raise Broken(f"PersistentVolume {name} exists and is not of this volume")
     if field_at(pv, "metadata", "deletionTimestamp"):
         raise NotYet(
             f"PersistentVolume {name} is being deleted by another party", Watched.from_body(VOLUMES, pv_key(name), pv)
         )
+    if not bodies.is_of(volume, pv):
+        raise Broken(f"PersistentVolume {name} exists and is not of this volume")
     return pv
 
 
@@ -140,6 +153,7 @@ async def own_claim(cluster: Cluster, volume: Volume, key: ObjectKey, body: Body
     if claim is None:
         raise RevisionConflict(f"{_named(key)} was made at this moment")
     if not bodies.is_own(volume, claim):
+        _check_stays(key, claim)
         raise Broken(_not_ours(key))
     if field_at(claim, "metadata", "deletionTimestamp"):
         raise NotYet(_removed(key), Watched.from_body(CLAIMS, key, claim))
