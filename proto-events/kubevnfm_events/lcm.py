@@ -159,6 +159,8 @@ class InstanceEvent(Event):
     vnf_product_name: str = ""
     vnf_software_version: str = ""
     vnfd_version: str = ""
+    vim_ids: tuple[str, ...] = ()
+    """The registered VIMs on which its resources exist or are being created."""
 
 
 class InstanceCreated(InstanceEvent, kind="lcm.instance.created", by="lcm-api"):
@@ -211,6 +213,8 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     vnf_product_name: str = ""
     vnf_software_version: str = ""
     vnfd_version: str = ""
+    vim_ids: tuple[str, ...] = ()
+    """The registered VIMs on which the instance has, or may get, resources."""
     operation: str
     """INSTANTIATE, TERMINATE ..."""
     state: OperationState

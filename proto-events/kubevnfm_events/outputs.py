@@ -42,6 +42,8 @@ class OutputsChanged(Event, kind="lcm.outputs.changed", by="lcm-api"):
     """A VNF instance shows other outputs."""
 
     vnf_instance_id: str
+    vim_ids: tuple[str, ...] = ()
+    """The registered VIMs that its objects are on, or were on before they were deleted."""
     outputs: SecretParams = Field(default_factory=dict)
     """All of them, by name."""
     changed: tuple[str, ...] = ()

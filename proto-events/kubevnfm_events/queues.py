@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_events.changes import CHANGE_TYPES
 from kubevnfm_events.contract import replies
 
 
@@ -38,10 +39,7 @@ KUBECONFIGS: Final = EventQueue("lcm-api.kubeconfigs", ("infra.kubeconfigs.chang
 """The kubeconfig Secrets that Cluster API has written between operations."""
 OUTPUTS: Final = EventQueue("lcm-api.outputs", ("infra.outputs.changed",))
 """The values that watches have read for outputs of instances."""
-NOTIFICATIONS: Final = EventQueue(
-    "lcm-api.notifications",
-    ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed", "infra.placement.changed"),
-)
+NOTIFICATIONS: Final = EventQueue("lcm-api.notifications", ("lcm.package.changed", *CHANGE_TYPES))
 """The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
 """The events that watchers of the event stream receive."""

@@ -1,4 +1,4 @@
-"""``/multicloud/v1/subscriptions``: changes in regions, sent as CloudEvents (multicloud.md MC-052)."""
+"""``/multicloud/v1/subscriptions``: changes of VNFs and regions, sent as CloudEvents (multicloud.md MC-052)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, Page
+from kubevnfm_events.changes import ChangeType
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -17,13 +18,15 @@ from pydantic import Field, StringConstraints, field_validator
 
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, add_routes, page_of
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key, seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_types import RegionId
 from kubevnfm_lcm_api.notifications.domain.callback import Authentication, checked_uri
-from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest, ChangeType
+from kubevnfm_lcm_api.notifications.domain.change_types import OF_VNFS
+from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest
 from kubevnfm_lcm_api.notifications.subscriptions import CallbackRefused, Subscriptions
 
 _MANY: Final = f"{PREFIX}/subscriptions"
@@ -40,6 +43,7 @@ class ChangeFilter(MultiCloudRequest):
 
     types: Annotated[tuple[ChangeType, ...], Field(max_length=_MOST)] = ()
     vnf_ids: Annotated[tuple[str, ...], Field(max_length=_MOST)] = ()
+    """With it, no changes of links, volumes and regions are sent."""
     cloud_region_ids: Annotated[tuple[RegionId, ...], Field(max_length=_MOST)] = ()
 
 
@@ -48,13 +52,13 @@ class StrictAuthentication(Authentication, extra="forbid"):
 
 
 class SubscriptionRequest(MultiCloudRequest):
-    """A subscription to changes of what VNFs have in regions."""
+    """A subscription to changes of VNFs, and of regions with their links and volumes."""
 
     callback_url: CallbackUrl
     """http or https. Each POST to it is a CloudEvent, or with an interval a batch of them."""
     filter: ChangeFilter = ChangeFilter()
     min_notify_interval: Interval = 0
-    """Seconds from one notification to the next, at least; the changes in it are sent together, one for each object."""
+    """Seconds from one notification to the next, at least; the changes in it are sent together, one of a type for each object."""
     authentication: StrictAuthentication | None = None
 
     _is_http = field_validator("callback_url")(checked_uri)
@@ -81,12 +85,13 @@ SUBSCRIPTIONS: Final = web.AppKey("multicloud-subscriptions", Subscriptions)
 async def create(request: web.Request) -> web.Response:
     """POST subscriptions: 201."""
     wanted = await read(request, SubscriptionRequest)
+    vim_ids = await _vims(request, wanted.filter.cloud_region_ids)
     asked = ChangeSubscriptionRequest(
         callback_uri=wanted.callback_url,
         authentication=wanted.authentication,
         types=wanted.filter.types,
-        vnf_instance_ids=await _known_vnfs(request, wanted.filter.vnf_ids),
-        vim_ids=await _vims(request, wanted.filter.cloud_region_ids),
+        vnf_instance_ids=await _known_vnfs(request, wanted.filter, vim_ids),
+        vim_ids=vim_ids,
         shown_filter=wanted.filter.model_dump(exclude_defaults=True),
         min_notify_interval_s=wanted.min_notify_interval,
     )
@@ -116,13 +121,23 @@ async def pointed(
         raise Unprocessable(*error.places[0], *error.places[1:]) from error
 
 
-async def _known_vnfs(request: web.Request, ids: Sequence[str]) -> tuple[str, ...]:
-    for index, each in enumerate(ids):
+async def _known_vnfs(request: web.Request, wanted: ChangeFilter, vim_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the VNFs of a filter. Raises Unprocessable for one that does not exist, and for what could never match."""
+    for index, type_ in enumerate(wanted.types if wanted.vnf_ids else ()):
+        if type_ not in OF_VNFS:
+            names = ", ".join(OF_VNFS)
+            raise Unprocessable(f"filter/types[{index}]", f"with vnf_ids, one that is about a VNF expected: {names}")
+    for index, each in enumerate(wanted.vnf_ids):
+        place = f"filter/vnf_ids[{index}]"
         try:
-            await vnfs(request).instances.get(each)
+            stored = await vnfs(request).instances.get(each)
         except NotFound as error:
-            raise Unprocessable(f"filter/vnf_ids[{index}]", str(error)) from error
-    return tuple(ids)
+            raise Unprocessable(place, str(error)) from error
+        # One that SOL003 has made can have another place after a termination.
+        at = InstanceRecord.from_document(stored.body).internals.multicloud
+        if at is not None and at.vim_id is not None and vim_ids and at.vim_id not in vim_ids:
+            raise Unprocessable(place, f"a VNF in one of cloud_region_ids expected: it stays in {at.cloud_region_id}")
+    return wanted.vnf_ids
 
 
 async def _vims(request: web.Request, ids: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +202,7 @@ def routes() -> Iterator[Route]:
     """Yield the routes of subscriptions."""
     tag, wrong = "Subscriptions", {422: "An attribute is not as expected, or the callback must not be called"}
     made = {201: Answer("Subscribed", Subscription, has_location=True)}
-    begin, page = "Subscribe to changes in regions", page_of(Subscription)
+    begin, page = "Subscribe to changes of VNFs and regions", page_of(Subscription)
     yield Route(tag, "POST", _MANY, create, begin, made, SubscriptionRequest, refusals=wrong)
     yield Route(tag, "GET", _MANY, list_all, "List subscriptions", page, query=PARAMETERS)
     yield Route(tag, "GET", _ONE, show, "Show a subscription", {200: Answer("The subscription", Subscription)})

@@ -22,9 +22,9 @@ from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import COMPUTE_PROFILES, VALUES
-from kubevnfm_lcm_api.lifecycle.core.revision import Cause, Origin, Result, result_of
+from kubevnfm_lcm_api.lifecycle.core.revision import Cause, Inputs, Origin, Result, result_of
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
-from kubevnfm_lcm_api.lifecycle.requests.revisions import Inputs, Kept
+from kubevnfm_lcm_api.lifecycle.requests.revisions import Kept
 from kubevnfm_lcm_api.multicloud import dry_runs
 from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page

@@ -24,7 +24,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.notifications.domain.changes import CHANGE_ANNOUNCEMENTS, 
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
+    APIS,
     COLLECTION,
     ONAP_INSTANCE,
     Announcement,
@@ -48,7 +49,7 @@ log = structlog.get_logger()
 NOTIFICATIONS: Final = "notifications"
 ANNOUNCED: Final = "told_events"  # a stored name: it stays
 """Marks of the events that are in all queues. They have their own collection: there are many more of them."""
-_ANNOUNCEMENTS: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS, **CHANGE_ANNOUNCEMENTS}
+_OF_SOL: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS}
 _AT_ONCE: Final = 20
 _TOGETHER_AT_ONCE: Final = 200
 """For subscriptions that get changes together."""
@@ -71,6 +72,12 @@ _EARLIER_EVENT_S: Final = 60.0
 _SHORT_WAITS_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Waits before the bus is asked to redeliver: in most cases two events are only handled at the same time."""
 _CHECK_AGAIN_S: Final = 0.2
+
+
+def _announcements(event: Message) -> list[Announcement]:
+    """Return an event as subscribers of SOL's APIs, and those to changes, are notified of it."""
+    ways = [each[type(event)] for each in (_OF_SOL, CHANGE_ANNOUNCEMENTS) if type(event) in each]
+    return [found for way in ways if (found := way(event)) is not None]
 
 
 @dataclass(eq=False)
@@ -125,17 +132,23 @@ class Notifications:
             # They are of this instance alone. Its last changes are in the queue, whose commands find no subscription then.
             gone = AllOf([Compare(ONAP_INSTANCE, Op.EQ, [envelope.data.vnf_instance_id]), Exists(ONAP_INSTANCE)])
             await self._store.delete_many(COLLECTION, gone)
-        to_announcement = _ANNOUNCEMENTS.get(type(envelope.data))
-        announcement = to_announcement(envelope.data) if to_announcement is not None else None
-        if announcement is None:
+        announcements = _announcements(envelope.data)
+        if not announcements:
             return Ack()
-        if not await self._is_in_order(announcement, envelope):
-            return Again(_CHECK_AGAIN_S)
-        wanting = await self._store.find(COLLECTION, Query(matching(announcement)))
-        await asyncio.gather(*(self._queue(envelope, announcement, subscription) for subscription in wanting))
+        for each in announcements:
+            if not await self._is_in_order(each, envelope):
+                return Again(_CHECK_AGAIN_S)
+        wanting = await self._store.find(COLLECTION, Query(AnyOf([matching(each) for each in announcements])))
+        found = [
+            self._queue(envelope, each, subscription)
+            for subscription in wanting
+            for each in announcements
+            if APIS[subscription.body["apiVersion"]].is_for(each)
+        ]
+        await asyncio.gather(*found)
         # The mark comes after the queues: if this process dies in between, the redelivered event finds its
         # notifications by their ids and adds none. No event follows the last one, so none asks for its mark.
-        if not announcement.is_last:
+        if not all(each.is_last for each in announcements):
             await self._mark_announced(envelope)
         return Ack()
 

@@ -17,6 +17,7 @@ from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored
 
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
+from kubevnfm_lcm_api.notifications.domain.changes import ANY_CHANGE, OF_ONAP
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     APIS,
     COLLECTION,
@@ -65,6 +66,15 @@ class Subscriptions:
             # Another process that starts now does the same: the first one has the address.
             with suppress(RevisionConflict):
                 await self._store.update(COLLECTION, stored.id, sealed, where=Exists(SEALED_ADDRESS, exists=False))
+
+    async def widen_types(self) -> None:
+        """Have subscriptions that name no types, of a version with one type alone, get them all. At the start."""
+        one = AllOf([by(apiVersion="multicloud"), Compare("keys/types", Op.EQ, [OF_ONAP])])
+        for stored in await self._store.find(
+            COLLECTION, Query(AllOf([one, Exists("shownFilter/types", exists=False)]))
+        ):
+            with suppress(RevisionConflict):
+                await self._store.update(COLLECTION, stored.id, {"keys/types": [ANY_CHANGE]}, where=Exists("createdAt"))
 
     async def create(
         self, request: SubscriptionRequest, api: ApiName, *, subscription_id: str | None = None

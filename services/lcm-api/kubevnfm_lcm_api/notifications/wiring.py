@@ -108,6 +108,7 @@ async def notification_parts(
             store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
         await subscriptions.seal_addresses()
+        await subscriptions.widen_types()
         async with background(
             delivered=repeat(notifications.remove_old, every_s=_FORGET_DELIVERIES_EVERY_S),
             events=repeat(log.remove_old, every_s=_FORGET_EVENTS_EVERY_S),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from callers.deliveries import deliveries_with
+from kubevnfm_events import Envelope, Message, decode
+from kubevnfm_events.changes import CHANGE_TYPES
+from kubevnfm_events.schema import ROOT
+from kubevnfm_kit.ids import new_id
 from kubevnfm_lcm_api.notifications.delivery_record import DeliveryRecord
+from kubevnfm_store.query import Exists, Query
 from patience import until
 from servers.subscriber import Notification, Subscriber
+from worlds.lcm_world import lcm_world
 from worlds.multicloud_world import Gateway, a_gateway, a_pod
 from worlds.set_clock import SetClock
 
@@ -118,6 +126,146 @@ async def test_changes_are_sent_as_events_one_by_one_or_together(tmp_path: Path)
             assert (await gateway.call("GET", SUBSCRIPTIONS)).must(200).json == []
 
 
+def an_event(type_: str, **changes: Any) -> Envelope[Message]:
+    """Return the event of a type, with another time and id than its golden example; ``changes``: of its data."""
+    example = decode((ROOT / "examples" / f"kubevnfm.{type_}.v1.json").read_bytes())
+    return replace(
+        example, id=new_id(), time=datetime.now(UTC), data=example.data.model_copy(update={"follows": "", **changes})
+    )
+
+
+OF_VNFS = {
+    "infra.placement.changed", "lcm.instance.created", "lcm.instance.deleted", "lcm.instance.drifted",
+    "lcm.instance.orphaned", "lcm.operation.changed", "lcm.outputs.changed",
+}  # fmt: skip
+
+
+async def test_every_type_of_change_is_sent_to_those_whose_filter_fits(tmp_path: Path) -> None:
+    """MC-052, MC-054, MC-098, MC-105, MC-119, MC-138: one list; by type, VNF and region, each with its thing as subject."""
+    async with AsyncExitStack() as stack:
+        every, mine, there = [await stack.enter_async_context(Subscriber.listening()) for _ in range(3)]
+        async with a_gateway(tmp_path, allowed_networks=LOOPBACK) as gateway:
+            described = (await gateway.call("GET", "/multicloud/v1/openapi.json")).must(200).json["components"]
+            types = described["schemas"]["ChangeFilter"]["properties"]["types"]["items"]["enum"]
+            assert sorted(types) == sorted(CHANGE_TYPES)
+            (await gateway.call("POST", SUBSCRIPTIONS, {"callback_url": every.uri})).must(201)
+            vnf_id = (await gateway.bring_up()).must(201).json["vnf_id"]
+            # Created, and three states of its operation: those that subscribe now do not hear of them.
+            assert (await heard(every, 4))[-1].body["data"]["state"] == "COMPLETED"
+            every.received.clear()
+            for subscriber, wanted in (
+                (mine, {"vnf_ids": [vnf_id]}),
+                (there, {"cloud_region_ids": ["op/edge"], "types": [each for each in types if "unreach" not in each]}),
+            ):
+                asked = {"callback_url": subscriber.uri, "filter": wanted}
+                (await gateway.call("POST", SUBSCRIPTIONS, asked)).must(201)
+            own: dict[str, Any] = {"vnf_instance_id": vnf_id, "vim_ids": ("vim-edge",), "vim_id": "vim-edge"}
+            for type_ in types:
+                for changes in ({}, own):
+                    known = {name: each for name, each in changes.items() if name in an_event(type_).data.model_dump()}
+                    await gateway.world.bus.publish(an_event(type_, **known))
+            keys = [each.body["type"].removeprefix("kubevnfm.").removesuffix(".v1") for each in await heard(every, 28)]
+            assert sorted(keys) == sorted([*types, *types])
+            for each in every.received:
+                data = each.body["data"]
+                assert each.body["subject"] in {
+                    data.get(name) for name in ("vnf_instance_id", "link_id", "volume_id", "vim_id")
+                }
+                assert each.body["source"].rpartition("/")[2] in {"infra-k8s", "lcm-api", "vim-registry"}
+            keys = [each.body["type"][9:-3] for each in await heard(mine, len(OF_VNFS))]
+            assert sorted(keys) == sorted(OF_VNFS)
+            assert {each.body["subject"] for each in mine.received} == {vnf_id}
+            keys = [each.body["type"][9:-3] for each in await heard(there, len(types) - 1)]
+            assert sorted(keys) == sorted(set(types) - {"vim.unreachable"})
+
+            # A real operation, with a filter by region: to the end of the VNF.
+            there.received.clear()
+            (await gateway.call("DELETE", f"/multicloud/v1/vnf_instances/{vnf_id}")).must(204)
+            states = [each.body["data"].get("state") for each in await heard(there, 4)]
+            assert states == ["STARTING", "PROCESSING", "COMPLETED", None]
+            assert there.received[-1].body["type"] == "kubevnfm.lcm.instance.deleted.v1"
+
+
+async def test_the_changes_of_an_interval_are_one_of_each_type_for_each_thing(tmp_path: Path) -> None:
+    """MC-052: none is lost to another type or thing; states are from the first to the last, outputs are all that changed."""
+    clock = SetClock(datetime(2026, 11, 26, tzinfo=UTC))
+    async with (
+        Subscriber.listening() as together,
+        a_gateway(tmp_path, clock=clock, allowed_networks=LOOPBACK) as gateway,
+    ):
+        asked = {"callback_url": together.uri, "min_notify_interval": 1}
+        one = (await gateway.call("POST", SUBSCRIPTIONS, asked)).must(201).json["id"]
+        sent = [
+            an_event("infra.link.changed"),
+            an_event("infra.link.changed", old_status="READY", status="DEGRADED"),
+            an_event("vim.unreachable", vim_id="v1"),
+            an_event("lcm.outputs.changed", outputs={"a": 1, "b": 1}, changed=("a",)),
+            an_event("infra.volume.changed", old_phase="Reserved", phase="Bound"),
+            an_event("vim.unreachable", vim_id="v2"),
+            an_event("vim.reachable", vim_id="v1"),
+            an_event("vim.credentials.expiring", part="bearer_token"),
+            an_event("infra.link.changed", old_status="DEGRADED", status="FAILED"),
+            an_event("infra.link.changed", link_id="other"),
+            an_event("infra.volume.changed", old_phase="Bound", phase="Failed"),
+            an_event("vim.credentials.expiring"),
+            an_event("lcm.outputs.changed", outputs={"a": 1, "b": 2}, changed=("b",)),
+            an_event("lcm.operation.changed", state="PROCESSING"),
+            an_event("lcm.operation.changed", state="COMPLETED"),
+            a_pod("vnf", "a"),
+        ]
+        await gateway.world.bus.publish(sent[0])
+        await heard(together, 1)
+        await deliveries_with(gateway.world, one, pending=0)
+        for each in sent[1:]:
+            await gateway.world.bus.publish(each)
+            clock.advance(0.001)
+        await deliveries_with(gateway.world, one, pending=len(sent) - 1)
+        clock.advance(2.0)
+        *_, batch = await heard(together, 2)
+        changes: Any = batch.body
+        assert len(changes) == 11
+        found = {(each["type"][9:-3], each["subject"]): each["data"] for each in changes}
+        link, volume = sent[1].data.model_dump()["link_id"], sent[4].data.model_dump()["volume_id"]
+        assert [found["infra.link.changed", link][name] for name in ("old_status", "status")] == ["READY", "FAILED"]
+        assert ("infra.link.changed", "other") in found
+        volumes = found["infra.volume.changed", volume]
+        assert (volumes["old_phase"], volumes["phase"]) == ("Reserved", "Failed")
+        assert {("vim.unreachable", "v1"), ("vim.unreachable", "v2"), ("vim.reachable", "v1")} <= found.keys()
+        (outputs,) = [data for (type_, _), data in found.items() if type_ == "lcm.outputs.changed"]
+        assert (outputs["outputs"], outputs["changed"]) == ({"a": 1, "b": 2}, ["a", "b"])
+        assert [each["data"]["part"] for each in changes if "expiring" in each["type"]] == [
+            "bearer_token", "client_certificate",
+        ]  # fmt: skip
+        assert [each["data"]["state"] for each in changes if "operation" in each["type"]] == ["COMPLETED"]
+
+
+async def test_a_subscription_of_an_earlier_version_without_types_gets_all(tmp_path: Path) -> None:
+    """MC-052: it shows no types, and earlier versions had one alone. A change that waits in its queue is sent as it was."""
+    async with Subscriber.listening() as subscriber:
+        subscriber.goes_on.clear()
+        async with lcm_world(tmp_path, allowed_networks=LOOPBACK) as world:
+            one = (await world.call("POST", SUBSCRIPTIONS, {"callback_url": subscriber.uri})).must(201).json["id"]
+            named = {"callback_url": subscriber.uri, "filter": {"types": ["infra.placement.changed"]}}
+            two = (await world.call("POST", SUBSCRIPTIONS, named)).must(201).json["id"]
+            store = world.store
+            await store.update("subscriptions", one, {"keys/types": ["infra.placement.changed"]})
+            await world.bus.publish(a_pod("vnf", "a"))
+            await deliveries_with(world, one, pending=1)
+            for queued in await store.find("notifications", Query(Exists("pendingFor"))):
+                body = {name: each for name, each in queued.body["body"].items() if name not in ("subject", "source")}
+                await store.update("notifications", queued.id, {"body": body})
+        subscriber.goes_on.set()
+        async with lcm_world(tmp_path, allowed_networks=LOOPBACK) as world:
+            await deliveries_with(world, one, pending=0)
+            await deliveries_with(world, two, pending=0)
+            await world.bus.publish(an_event("vim.reachable"))
+            received = await heard(subscriber, 3)
+            assert {(each.body["subject"], each.body["source"]) for each in received[:-1]} == {
+                ("vnf", "/kubevnfm/infra-k8s")
+            }
+            assert received[-1].body["type"] == "kubevnfm.vim.reachable.v1"
+
+
 async def test_bad_input_is_refused_at_its_member(tmp_path: Path) -> None:
     """MC-006, MC-052, MC-135: the bad input of chapter 8."""
     async with a_gateway(tmp_path) as gateway:
@@ -126,7 +274,14 @@ async def test_bad_input_is_refused_at_its_member(tmp_path: Path) -> None:
         await refused_at(gateway, "/callback_url", callback_url="http://169.254.169.254/x")
         for interval in (-1, 3601, "5", True, 1.5):
             await refused_at(gateway, "/min_notify_interval", min_notify_interval=interval)
-        await refused_at(gateway, "/filter/types/0", filter={"types": ["lcm.operation.changed"]})
+        await refused_at(gateway, "/filter/types/0", filter={"types": ["lcm.step.changed"]})
+        # Filters that could never match.
+        vnf_id = (await gateway.bring_up()).must(201).json["vnf_id"]
+        gateway.world.regions.add("op/far", "vim-far")
+        of_regions = ["lcm.outputs.changed", "vim.unreachable"]
+        await refused_at(gateway, "/filter/types/1", filter={"vnf_ids": [vnf_id], "types": of_regions})
+        elsewhere = {"vnf_ids": [vnf_id], "cloud_region_ids": ["op/far"]}
+        await refused_at(gateway, "/filter/vnf_ids/0", filter=elsewhere)
         await refused_at(gateway, "/filter/vnf_ids", filter={"vnf_ids": ["none"] * 101})
         await refused_at(gateway, "/filter/vnf_ids/0", filter={"vnf_ids": ["none"]})
         await refused_at(gateway, "/filter/cloud_region_ids/0", filter={"cloud_region_ids": ["none/none"]})

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from callers.documented import onap_documented
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
+from kubevnfm_events import Envelope
 from kubevnfm_events.objects import ApplyObjects, ReplaceObjects
+from kubevnfm_events.outputs import OutputsChanged
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
 from kubevnfm_store.query import AllOf
 from packages.resource_bundles import CHART, PROFILE, packed
@@ -287,7 +289,7 @@ async def no_subscription(gateway: Gateway) -> bool | None:
 
 
 async def check_subscriptions(gateway: Gateway, subscriber: Subscriber, here: str, vnf_id: str) -> None:
-    """MC-134: changes of pods of the instance, in ONAP's form."""
+    """MC-134: changes of pods of the instance, in ONAP's form; of no other type of MC-052, as it has none for them."""
     many = f"{here}/status/subscription"
     assert (await call(gateway, "GET", many)).must(200).json == []
     asked = {"name": "s1", "callback-url": subscriber.uri, "min-notify-interval": 0, "metadata": {"order": 7}}
@@ -314,6 +316,8 @@ async def check_subscriptions(gateway: Gateway, subscriber: Subscriber, here: st
 
     publish = gateway.world.bus.publish
     await publish(a_pod("another-vnf", "web-9"))
+    outputs = OutputsChanged(vnf_instance_id=vnf_id, vim_ids=("vim-edge",), outputs={"a": 1}, changed=("a",))
+    await publish(Envelope(outputs, source="/kubevnfm/lcm-api", subject=vnf_id))
     await publish(a_pod(vnf_id, "web-1"))
     (notification,) = await until(partial(heard, subscriber, 1), timeout_s=300)
     assert {name: notification.body[name] for name in ("instance-id", "subscription-name", "metadata")} == {

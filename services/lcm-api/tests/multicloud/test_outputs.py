@@ -110,6 +110,8 @@ async def test_outputs_are_in_the_instance_in_sol003_and_in_events(gateway: Gate
     await gateway.changes(made["vnf_id"], 7, mode="active", address=[8])
     await until_true(lambda: is_shown(mode="active", address=[8]))
     assert [each.changed for each in gateway.events[1:]] == [("address", "login"), ("address",)]
+    # A filter by region finds them (MC-052).
+    assert {each.vim_ids for each in gateway.events} == {("vim-edge",)}
     refused = await world.lcm("PATCH", f"/vnf_instances/{made['vnf_id']}", {"metadata": {KEY: {"mode": "mine"}}})
     assert refused.problem(400)["detail"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -20,6 +21,7 @@ from kubevnfm_events.objects import (
     ReleaseLinks,
     ReleaseVolumes,
     ReplaceObjects,
+    UpdateObjects,
 )
 from kubevnfm_secrets import revealed
 from packages.package_variants import OTHER_CNF, variant
@@ -241,6 +243,84 @@ async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gatew
     assert [each["revision"] for each in rest.must(200).json] == [1]
     stored = b"".join(path.read_bytes() for path in world.folder.glob("store.db*") if path.is_file())
     assert PASSWORD not in f"{listed}{first}{stored!r}"
+
+
+async def modified(world: World, one: str, reached: str = "COMPLETED", **body: Any) -> str:
+    """Have SOL003 modify a VNF; return the operation's id."""
+    accepted = (await world.lcm("PATCH", one.removeprefix("/multicloud/v1"), body)).must(202)
+    operation = accepted.headers["Location"].rpartition("/")[2]
+    await world.reached(operation, reached)
+    return operation
+
+
+async def test_a_modification_by_sol003_that_changes_the_package_is_a_revision(gateway: _Gateway) -> None:
+    """MC-042: it has the inputs of the VNF with the other package, and one can return to it; one of a name is none."""
+    world = gateway.world
+    one = await gateway.bring_up(values={"password": PASSWORD, "user": "a"}, networks=[FIRST])
+
+    vnfd_id = (await world.lcm("GET", one.removeprefix("/multicloud/v1"))).must(200).json["vnfdId"]
+    await modified(world, one, vnfInstanceName="another name")
+    await modified(world, one, vnfdId=OTHER_CNF, metadata={"site": "north"})
+    (await gateway.patch(one, values={"user": "b"}, networks=[])).must(200)
+    await modified(world, one, vnfdId=vnfd_id)
+    listed = (await world.call("GET", f"{one}/revisions")).must(200).json
+    assert [(each["revision"], each["cause"], each["csar_id"], each["by"]) for each in listed] == [
+        (4, "sol003", gateway.csar_id, "anybody"),
+        (3, "patch", gateway.other_id, "anybody"),
+        (2, "sol003", gateway.other_id, "anybody"),
+        (1, "create", gateway.csar_id, "anybody"),
+    ]
+    assert {each["result"] for each in listed} == {"READY"}
+    # The objects follow with the next change.
+    assert ["digest" in each for each in listed] == [False, True, False, True]
+    second = (await world.call("GET", f"{one}/revisions/2")).must(200).json
+    assert (second["values"], len(second["networks"])) == ({"password": "***", "user": "a"}, 1)
+    world.twins.commands.clear()
+    back = (await world.call("POST", f"{one}/rollback", {"revision": 2})).must(200).json
+    assert (back["revision"], back["csar_id"], back["status"]) == (5, gateway.other_id, "READY")
+    replace = next(each for each in gateway.sent if isinstance(each, ReplaceObjects))
+    given = revealed(replace.values, RING)
+    assert (given["password"], given["user"], len(replace.networks)) == (PASSWORD, "a", 1)
+    # A patch that asks for what the newest revision has is known by its digest, which a modification has not.
+    await modified(world, one, vnfdId=vnfd_id)
+    (await gateway.patch(one, values={"user": "a"})).must(200)
+    assert any(isinstance(each, ReplaceObjects) for each in gateway.sent)
+    (await gateway.patch(one, values={"user": "a"})).must(200)
+    assert gateway.sent == []
+    stored = b"".join(path.read_bytes() for path in world.folder.glob("store.db*") if path.is_file())
+    assert PASSWORD.encode() not in stored
+
+
+async def test_a_modification_that_changes_containers_is_a_revision_of_a_package(gateway: _Gateway) -> None:
+    """MC-042: also one that fails; files beside the order are refused, as no later change would have them."""
+    world, driver = gateway.world, {"modify_information_end": "mgmt-container-update"}
+    files = {
+        f"{FOLDER}/artifact-order.yaml": "artifacts: [{file: a.yaml, priority: 1}]",
+        f"{FOLDER}/a.yaml": yaml.safe_dump(ROUTER),
+        # The twin says that the CNF is made from it now.
+        f"{FOLDER}/b.yaml": yaml.safe_dump(LOGIN),
+    }
+    ids = [str(uuid4()), str(uuid4())]
+    packages = [
+        (await world.upload(variant(world.folder, files=files, vnfd_id=each, phases=driver)))["id"] for each in ids
+    ]
+    one = await gateway.bring_up(csar_id=packages[0])
+    path = one.removeprefix("/multicloud/v1")
+    metadata = {"configmap_secret_paths": [f"{FOLDER}/a.yaml"]}
+    problem = (await world.lcm("PATCH", path, {"vnfdId": ids[1], "metadata": metadata})).problem(422)
+    assert "metadata/configmap_secret_paths" in problem["detail"]
+    await modified(world, one, vnfdId=ids[1])
+    assert [type(each) for each in gateway.sent] == [UpdateObjects]
+    world.twins.failing.add("infra.k8s.update_objects")
+    failed = await modified(world, one, "FAILED_TEMP", vnfdId=ids[0])
+    world.twins.failing.clear()
+    await world.lcm("POST", f"/vnf_lcm_op_occs/{failed}/rollback")
+    await world.reached(failed, "ROLLED_BACK")
+    listed = (await world.call("GET", f"{one}/revisions")).must(200).json
+    assert [(each["csar_id"], each["result"]) for each in listed] == [
+        (packages[0], "FAILED"), (packages[1], "READY"), (packages[0], "READY"),
+    ]  # fmt: skip
+    assert (await world.call("GET", one)).must(200).json["csar_id"] == packages[1]
 
 
 async def test_a_revision_that_a_vnf_cannot_return_to_is_refused(gateway: _Gateway) -> None:

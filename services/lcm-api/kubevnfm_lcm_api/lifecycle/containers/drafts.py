@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, removed
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 
 
 class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
@@ -43,9 +44,9 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """That of the objects with their variables filled in; empty if they are not known."""
 
     @property
-    def objects_digest(self) -> str:
-        """The digest."""
-        return self.digest
+    def inputs(self) -> Inputs:
+        """Those of the request."""
+        return Inputs.model_construct(**{name: getattr(self, name) for name in Inputs.model_fields})
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:

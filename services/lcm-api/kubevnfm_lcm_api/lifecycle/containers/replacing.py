@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.containers.releases import showing, with_managem
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added, removed_pods
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modifications
+from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 
 
 class ReplaceCnfDraft(ChangeCnfDraft):
@@ -68,9 +69,9 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     """The files of the new package that its order artifact does not list; None: the images alone change."""
 
     @property
-    def objects_digest(self) -> str:
-        """The digest."""
-        return self.digest
+    def inputs(self) -> Inputs:
+        """Those of the request."""
+        return Inputs.model_construct(**{name: getattr(self, name) for name in Inputs.model_fields})
 
     @property
     def dst_vnfd_id(self) -> str | None:

@@ -27,6 +27,9 @@ async def modified_cnf(
     named = (request.metadata or {}).get(CONFIG_FILES)
     if driven_phases(vnf.flavour).get("modify_information_end") != CONTAINER_UPDATE or (package is None and not named):
         return None
+    if named is not None and vnf.order_artifact is not None:
+        why = f"the objects of the CNF are those that {vnf.order_artifact} lists: leave it out, and change the package or its values"
+        raise Unprocessable(f"metadata/{CONFIG_FILES}", why)
     files = await packages.file_names((package or common.package).package_id)
     configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
     parameters = vnf.record.internals.parameters

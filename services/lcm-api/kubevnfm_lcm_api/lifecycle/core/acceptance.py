@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events import PackageRef
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
@@ -19,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING, PATHS
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.grant_request import package_grant_request
-from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, VnfFacts
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.logins import check_networks
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -129,7 +128,7 @@ class Acceptance:
             plan=draft.plan,
             steps=SEQUENCES.planned(draft),
             draft=draft.document(self._ring, names),
-            facts=record.facts,
+            facts=_facts(record, draft),
             is_reversible=draft.is_reversible,
             revision=_revision(record, draft, asked.origin),
         )
@@ -142,6 +141,11 @@ class Acceptance:
         return occurrence, claims
 
 
+def _facts(record: InstanceRecord, draft: Draft) -> VnfFacts:
+    facts = record.facts
+    return facts.model_copy(update={"vim_ids": tuple(dict.fromkeys([*facts.vim_ids, *_vim_ids(record, draft)]))})
+
+
 def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
     """Return the registered VIMs on which the instance has, or may get, resources."""
     used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
@@ -151,16 +155,16 @@ def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
 
 def _revision(record: InstanceRecord, draft: Draft, origin: Origin) -> Revision | None:
     """Return the revision that an operation makes; None if it makes none, or the instance is none of multi-cloud."""
-    package: PackageRef | None = getattr(draft, "package", None)
-    if record.internals.multicloud is None or draft.objects_digest is None or package is None:
+    inputs = draft.inputs
+    if record.internals.multicloud is None or inputs is None:
         return None
     return Revision(
         number=record.internals.revision + 1,
         by=origin.by,
         cause=origin.cause,
         rollback_to=origin.rollback_to,
-        csar_id=package.package_id,
-        digest=draft.objects_digest,
+        csar_id=inputs.package.package_id,
+        digest=inputs.digest,
     )
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 
 
 class Draft(BaseModel):
@@ -66,8 +67,8 @@ class Draft(BaseModel):
         return ()
 
     @property
-    def objects_digest(self) -> str | None:
-        """The digest of the objects that it makes; empty if it is not known; None: it changes nothing that they are made from."""
+    def inputs(self) -> Inputs | None:
+        """All that the objects of a CNF are made from after it; None: it changes nothing of that."""
         return None
 
     @property

@@ -104,6 +104,7 @@ class VnfFacts(SolType):
     vnf_product_name: str = ""
     vnf_software_version: str = ""
     vnfd_version: str = ""
+    vim_ids: tuple[str, ...] = ()
 
 
 class InstanceInternals(SolType):
@@ -220,7 +221,15 @@ class InstanceRecord(BaseModel):
             vnf_product_name=vnf.vnf_product_name,
             vnf_software_version=vnf.vnf_software_version,
             vnfd_version=vnf.vnfd_version,
+            vim_ids=self._vim_ids,
         )
+
+    @property
+    def _vim_ids(self) -> tuple[str, ...]:
+        # The region of an instance of the multi-cloud API is its own before its instantiation, too.
+        place = self.internals.multicloud
+        own = place.vim_id if place is not None else None
+        return tuple(dict.fromkeys([*self.internals.vim_ids, *([own] if own is not None else [])]))
 
     @property
     def stack(self) -> StackDeployment | None:

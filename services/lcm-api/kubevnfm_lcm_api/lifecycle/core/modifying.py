@@ -13,6 +13,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
@@ -36,6 +37,13 @@ class ModifyDraft(Draft):
     """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
     """VnfInfoModifications: the requested changes, in v2 form."""
+    new_inputs: Inputs | None = None
+    """Those of the objects of a CNF of the multi-cloud API, if the package changes."""
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """Those with the other package."""
+        return self.new_inputs
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:

@@ -62,5 +62,7 @@ def _output_events(before: InstanceRecord, after: InstanceRecord) -> list[Envelo
     )
     if not changed:
         return []
-    event = OutputsChanged(vnf_instance_id=after.vnf.id, outputs=dict(new), changed=tuple(changed))
+    # Before, too: a termination leaves none.
+    vim_ids = tuple(dict.fromkeys([*after.facts.vim_ids, *before.facts.vim_ids]))
+    event = OutputsChanged(vnf_instance_id=after.vnf.id, vim_ids=vim_ids, outputs=dict(new), changed=tuple(changed))
     return [Envelope(data=event, source=SOURCE, subject=after.vnf.id)]

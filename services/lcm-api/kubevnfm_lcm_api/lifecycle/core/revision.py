@@ -10,8 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kubevnfm_events import PackageRef
+from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
+from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationState
+from pydantic import BaseModel, ConfigDict, Field
 
 Cause = Literal["create", "patch", "rollback", "sol003"]
 Result = Literal["READY", "FAILED", "RUNNING"]
@@ -41,6 +45,20 @@ SOL003: Final = Origin()
 """A request of which nothing else is known."""
 
 
+class Inputs(BaseModel):
+    """The inputs that the objects of a revision are made from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    package: PackageRef
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams, with the secret values."""
+    networks: tuple[NetworkAttachment, ...] = ()
+    volumes: tuple[ClaimedVolume, ...] = ()
+    digest: str = ""
+    """That of the rendered objects; empty if they are not known before the operation."""
+
+
 class Revision(SolType):
     """The part of a revision that its occurrence stores beside its draft."""
 
@@ -50,7 +68,7 @@ class Revision(SolType):
     rollback_to: int | None = None
     csar_id: str
     digest: str
-    """That of the rendered objects; empty if they are not known before the operation."""
+    """As in its inputs."""
 
 
 def result_of(state: OperationState) -> Result:

@@ -64,7 +64,7 @@ async def modify(request: web.Request) -> web.Response:
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(version, stored), stored.body["updatedAt"])
 
-    on, asked = services(request).requests, Asked(wanted, original, version)
+    on, asked = services(request).requests, Asked(wanted, original, version, origin=Origin(request[CALLER].subject))
     return accepted(request, await modification.accept(on, request.match_info["id"], asked, check=as_seen))
 
 

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
+from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import checked
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
@@ -86,6 +87,7 @@ async def accept(
         new_vim_ids=_new_vim_ids(record, connections or {}),
         vnfc_properties=properties,
         changed=changed,
+        new_inputs=_new_inputs(record, package),
     )
     info = record.vnf.instantiated_vnf_info
     if info is not None:
@@ -109,6 +111,16 @@ async def accept(
         asked,
         secret_names=vnfd.secret_names,
         state=OperationState.PROCESSING,
+    )
+
+
+def _new_inputs(record: InstanceRecord, package: PackageRef | None) -> Inputs | None:
+    """Return what the objects of a CNF that is up are made from with another package; None without one, and without objects."""
+    internals = record.internals
+    if package is None or record.release is None:
+        return None
+    return Inputs.model_construct(
+        package=package, parameters=internals.parameters, networks=internals.networks, volumes=internals.volumes
     )
 
 

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from kubevnfm_events import PackageRef
-from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Op, Query, Sort, Stored, by
 
-from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.core.revision import NUMBER, Revision
+from kubevnfm_lcm_api.lifecycle.core.revision import NUMBER, Inputs, Revision
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 
 _LARGE: Final = ("internal/draft", "internal/steps", "operationParams", "resourceChanges")
 """The parts of an occurrence that a list does not show: values alone may have megabytes."""
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The inputs that the objects of a revision are made from."""
-
-    package: PackageRef
-    parameters: Mapping[str, Any]
-    """additionalParams, with the secret values."""
-    networks: tuple[NetworkAttachment, ...]
-    volumes: tuple[ClaimedVolume, ...]
 
 
 @dataclass(frozen=True)
@@ -72,26 +57,27 @@ class Revisions:
         if not found:
             return None
         stored = OccurrenceRecord.from_document(found[0].body)
-        draft = SEQUENCES.draft(stored.plan, stored.draft)
-        assert isinstance(draft, InstantiateCnfDraft | ReplaceCnfDraft)
-        return _kept(found[0]), Inputs(draft.package, draft.parameters, draft.networks, draft.volumes)
+        inputs = SEQUENCES.draft(stored.plan, stored.draft).inputs
+        assert inputs is not None
+        return _kept(found[0]), inputs
 
     async def is_newest(self, vnf: UnderChange, draft: Draft, ring: KeyRing) -> bool:
         """Return whether a change would make what the newest revision has made, from the same inputs."""
         internals = vnf.record.internals
-        if not isinstance(draft, ReplaceCnfDraft) or not draft.digest or not internals.revision:
+        inputs = draft.inputs
+        if inputs is None or not inputs.digest or not internals.revision:
             return False
-        inputs = draft.package, draft.networks, draft.volumes
-        if inputs != (vnf.package, internals.networks, internals.volumes):
+        held = vnf.package, internals.networks, internals.volumes
+        if (inputs.package, inputs.networks, inputs.volumes) != held:
             return False
         number = Compare(NUMBER, Op.EQ, [internals.revision])
         found = await self._find([by(vnfInstanceId=vnf.record.vnf.id), number], 1, exclude=_LARGE)
         newest = _kept(found[0]) if found else None
-        if newest is None or newest.state is not OperationState.COMPLETED or newest.revision.digest != draft.digest:
+        if newest is None or newest.state is not OperationState.COMPLETED or newest.revision.digest != inputs.digest:
             return False
         # In a thread: they may have megabytes.
         return await asyncio.to_thread(
-            lambda: bool(revealed(draft.parameters, ring) == revealed(internals.parameters, ring))
+            lambda: bool(revealed(inputs.parameters, ring) == revealed(internals.parameters, ring))
         )
 
     async def _offered(self, record: InstanceRecord) -> list[Filter]:

@@ -1,22 +1,24 @@
-"""Subscriptions to changes of what VNFs have in cloud regions, and their notifications (multicloud.md MC-052).
+"""Subscriptions to changes of VNFs and of cloud regions, and their notifications (multicloud.md MC-052).
 
-A change is sent as a CloudEvent. A subscription with an interval gets those of the interval together, and of each object
-one: from the first state to the last one.
+A change is sent as a CloudEvent. A subscription with an interval gets those of the interval together, and of each type one
+for each thing that it is about (`change_types`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from functools import partial
+from typing import Any, Final
 
 from kubevnfm_events import Message
-from kubevnfm_events.inventory import PlacementChanged
+from kubevnfm_events.changes import ChangeType
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_store.query import Stored
 from pydantic import Field
 
+from kubevnfm_lcm_api.notifications.domain import change_types
 from kubevnfm_lcm_api.notifications.domain.callback import Notice
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     ANY,
@@ -26,9 +28,12 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     ToAnnouncement,
 )
 
-ChangeType = Literal["infra.placement.changed"]
-CHANGE_TYPES: Final[Sequence[ChangeType]] = get_args(ChangeType)
-_SOURCE: Final = "/kubevnfm/infra-k8s"
+ANY_CHANGE: Final = "change"
+"""The key of subscriptions to all types: ``*`` there is any news of life cycles."""
+OF_ONAP: Final[ChangeType] = "infra.placement.changed"
+"""The type that ONAP's clients understand."""
+_FIRST_SOURCE: Final = "/kubevnfm/infra-k8s"
+"""That of the changes which earlier versions have stored, all of this type."""
 _EVENT: Final = "application/cloudevents+json"
 _EVENTS: Final = "application/cloudevents-batch+json"
 
@@ -58,27 +63,37 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
     """None: notifications are CloudEvents."""
 
     def keys(self) -> dict[str, list[str]]:
-        """Types are named even where any fits: ``*`` there is any news of life cycles."""
+        types = (OF_ONAP,) if self.onap is not None else self.types
         return {
-            "types": list(self.types or CHANGE_TYPES),
+            "types": list(types) or [ANY_CHANGE],
             "instances": [f"id:{each}" for each in self.vnf_instance_ids] or [ANY],
             "regions": list(self.vim_ids) or [ANY],
         }
 
 
-def _placed(event: PlacementChanged) -> Announcement:
-    type_ = type(event).routing_key()
-    attributes = {"vnfInstanceId": event.vnf_instance_id, "data": event.model_dump(mode="json", exclude_none=True)}
+def _announced(type_: ChangeType, event: Message) -> Announcement:
+    about = change_types.ABOUT[type_]
+    data = event.model_dump(mode="json", exclude_none=True)
+    vnf = {"vnfInstanceId": data["vnf_instance_id"]} if about.is_of_vnf else {}
+    attributes = {**vnf, "subject": data[about.subject], "source": about.source, "data": data}
+    vim_ids = [data["vim_id"]] if "vim_id" in data else data.get("vim_ids", [])
     return Announcement(
         type_,
-        {"types": [type_], "instances": [ANY, f"id:{event.vnf_instance_id}"], "regions": [ANY, event.vim_id]},
+        {
+            "types": [ANY_CHANGE, type_],
+            "instances": [ANY, *(f"id:{each}" for each in vnf.values())],
+            "regions": [ANY, *vim_ids],
+        },
         lambda _: attributes,
         {},
+        is_change=True,
         is_last=True,
     )
 
 
-CHANGE_ANNOUNCEMENTS: Final[Mapping[type[Message], ToAnnouncement]] = {PlacementChanged: _placed}
+CHANGE_ANNOUNCEMENTS: Final[Mapping[type[Message], ToAnnouncement]] = {
+    about.event: partial(_announced, type_) for type_, about in change_types.ABOUT.items()
+}
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
@@ -123,28 +138,20 @@ def posts(subscription: JsonMapping, pending: Sequence[Stored]) -> Iterator[Post
 
 
 def merged(pending: Sequence[Stored]) -> Sequence[JsonMapping]:
-    """Return the notifications with one for each object: its first state as ``old``, its last one as ``new``.
+    """Return the notifications with one of each type for each thing that it is about, in the order of the last changes.
 
-    An object that has come and gone has none.
+    A pod or machine that has come and gone has none.
     """
     found: dict[tuple[str, ...], JsonMapping] = {}
     for entry in pending:
         body: JsonMapping = entry.body["body"]
-        change = body["data"]
-        uid = (change.get("new") or change.get("old") or {}).get("uid", "")
-        # In the order of the last changes.
-        earlier = found.pop(key := (change["vim_id"], uid, change["kind"], change["name"]), None)
+        about = change_types.ABOUT[body["notificationType"]]
+        key = (body["notificationType"], *about.thing(body["data"]))
+        earlier = found.pop(key, None)
         if earlier is not None:
-            body = {**body, "data": _joined(earlier["data"], change)}
+            body = {**body, "data": about.joined(earlier["data"], body["data"])}
         found[key] = body
-    return [each for each in found.values() if {"old", "new"} & set(each["data"])]
-
-
-def _joined(first: JsonMapping, last: JsonMapping) -> JsonMapping:
-    states = {"old": first.get("old"), "new": last.get("new")}
-    change = "created" if states["old"] is None else "vanished" if states["new"] is None else "changed"
-    about = {name: value for name, value in last.items() if name not in states}
-    return {**about, "change": change, **{name: value for name, value in states.items() if value is not None}}
+    return [each for each in found.values() if change_types.ABOUT[each["notificationType"]].is_news(each["data"])]
 
 
 def _onap_notification(form: JsonMapping, changes: Sequence[JsonMapping]) -> JsonMapping:
@@ -184,10 +191,10 @@ def _cloud_event(body: JsonMapping) -> JsonMapping:
     return {
         "specversion": "1.0",
         "id": body["id"],
-        "source": _SOURCE,
+        "source": body.get("source", _FIRST_SOURCE),
         "type": f"kubevnfm.{body['notificationType']}.v1",
         "time": body["timeStamp"],
-        "subject": body["vnfInstanceId"],
+        "subject": body["subject"] if "subject" in body else body["vnfInstanceId"],
         "datacontenttype": "application/json",
         "data": body["data"],
     }

@@ -39,6 +39,10 @@ class SubscribedApi:
     version: str | None = None
     """The ``Version`` header of its notifications; None: it is no API of SOL, so its callbacks are not tested either."""
 
+    def is_for(self, announcement: Announcement) -> bool:
+        """Return whether subscriptions of this API have such announcements."""
+        return announcement.is_change is (self.version is None)
+
 
 ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud", "onap"]
 """A subscription's ``apiVersion``."""
@@ -115,6 +119,8 @@ class Announcement:
     follows: str = ""
     """The id of the previous event about the same instance or package; empty if there is none."""
     follows_at: datetime | None = None
+    is_change: bool = False
+    """It is for subscriptions to changes, whose notifications are CloudEvents; otherwise for those of SOL."""
     is_last: bool = False
     """No event names this one as the one that it ``follows``."""
 
