@@ -27,6 +27,7 @@ from kubevnfm_kit.tls import tls_failure
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_clients.cluster_access import OidcUser, provider_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.token_cache import CachedToken, Issued, TokenCache
 
 _ANSWER_BYTES: Final = 256 * 1024
@@ -88,7 +89,7 @@ class OidcTokens:
         # A session of its own: that of the cluster may present a client certificate, or lead every name to one address.
         # It does not decompress, because a small answer could expand beyond the limit.
         try:
-            connector = aiohttp.TCPConnector(ssl=await provider_tls(user))
+            connector = cluster_connector(ssl=await provider_tls(user))
             async with (
                 aiohttp.ClientSession(connector=connector, auto_decompress=False) as session,
                 session.post(

@@ -24,6 +24,7 @@ from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_clients.cluster_access import ClusterAccess, TokenOrder, cluster_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, TokenRefused
 from kubevnfm_clients.cluster_proxy import ClusterProxy
+from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.oidc_tokens import life_of
 from kubevnfm_clients.token_cache import CachedToken, Issued, TokenCache
 
@@ -97,7 +98,7 @@ class ServiceAccountTokens:
         proxy = await ClusterProxy.between(access)
         try:
             # A session of its own: that of other calls must not present the client certificate of this one.
-            connector = aiohttp.TCPConnector(ssl=await cluster_tls(access.for_tokens))
+            connector = cluster_connector(ssl=await cluster_tls(access.for_tokens))
             async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
                 async with guarded() as sent:
                     response = await session.post(

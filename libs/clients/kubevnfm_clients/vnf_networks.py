@@ -20,10 +20,10 @@ import structlog
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
-from aiohttp.resolver import ThreadedResolver
 from aiohttp.tracing import Trace
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 
+from kubevnfm_clients.names import NameResolver
 from kubevnfm_clients.outbound import Address, AddressNotAllowed, Network
 from kubevnfm_clients.peers import Peer, own_ports, peer_at, peers_of, ports_of
 from kubevnfm_clients.vnf_addresses import VnfAddressRules, plain_addresses
@@ -215,7 +215,7 @@ class _Resolver(AbstractResolver):
     """Leaves out addresses that are not granted, so that a name with several gives one error."""
 
     def __init__(self, networks: VnfNetworks) -> None:
-        self._networks, self._inner = networks, ThreadedResolver()
+        self._networks, self._inner = networks, NameResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
 
 import structlog
 
 from kubevnfm_kit.errors import VnfmError
 
 log = structlog.get_logger()
+
+_MOST_DESCRIPTORS: Final = 2**16
 
 
 async def until_signal() -> None:
@@ -33,6 +37,7 @@ def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
     """
     # Before the first file: packages, databases and what is unpacked from packages may hold secrets of their authors.
     os.umask(0o077)
+    _allow_descriptors()
 
     async def run() -> None:
         async with service:
@@ -43,6 +48,14 @@ def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
             await until_signal()
 
     asyncio.run(run())
+
+
+def _allow_descriptors() -> None:
+    """Open as many files and connections as the process may: 1024, which is usual, are those of the watches of 200 regions."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @asynccontextmanager

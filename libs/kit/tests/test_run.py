@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,6 +28,25 @@ def test_a_signal_ends_the_service_in_good_order(number: signal.Signals) -> None
 
     run_until_signal(service())
     assert seen == ["entered", "left"]
+
+
+def test_a_service_may_open_as_much_as_the_system_allows() -> None:
+    """MC-142: each watch of a region has a connection, and most systems begin with 1024 descriptors for a process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    seen: list[int] = []
+
+    @asynccontextmanager
+    async def service() -> AsyncIterator[None]:
+        seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+        yield
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    try:
+        run_until_signal(service())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert seen == [2**16 if hard == resource.RLIM_INFINITY else min(hard, 2**16)]
 
 
 async def test_background_tasks_are_cancelled_and_awaited_on_leaving() -> None:

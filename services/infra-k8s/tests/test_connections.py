@@ -1,11 +1,15 @@
-"""How many connections calls open, and when open ones are used again."""
+"""How many connections calls open, when open ones are used again, and what many clusters cost one another."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,8 +19,10 @@ from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, MOST_KEPT, Sh
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
 from patience import until_true
+from servers.certificates import Authority
 from servers.vnf_networks import networks
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
@@ -31,6 +37,8 @@ class Server:
     connections: set[web.RequestHandler] = field(default_factory=set)
     asked: list[tuple[str, str]] = field(default_factory=list)
     """The host of each request, and the login for a proxy."""
+    kinds: list[dict[str, Any]] = field(default_factory=list)
+    """Those of ``v1``."""
     held: set[str] = field(default_factory=set)
     """The names of objects whose reads wait."""
     waiting: int = 0
@@ -42,6 +50,8 @@ class Server:
         if request.path.rsplit("/", 1)[-1] in self.held:
             self.waiting += 1
             await self.released.wait()
+        if request.path == "/api/v1" and self.kinds:
+            return web.json_response({"kind": "APIResourceList", "resources": self.kinds})
         return web.json_response({"message": 'configmaps "x" not found'}, status=404)
 
     @property
@@ -191,3 +201,79 @@ async def test_after_the_idle_time_calls_begin_with_one_connection_again() -> No
         most = 0
         await asyncio.gather(*(call() for _ in range(calls)))
         assert most == expected
+
+
+async def test_a_connection_with_tls_takes_little_memory(clusters: KubernetesClusters, tmp_path: Path) -> None:
+    """MC-142: 500 regions have thousands of watches, each with a connection; asyncio reserves 256 KiB at each end."""
+    authority, server, app = Authority(tmp_path), Server(), web.Application()
+    pair = authority.issue("cluster")
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    server.held = {f"held-{n}" for n in range(10)}
+    tls = ServerTls(pair.certificate, pair.key)
+    async with serving(app, host="127.0.0.1", port=0, tls=tls) as port:
+        interface = {"endpoint": f"https://127.0.0.1:{port}", "ssl_ca_cert": authority.file.read_text()}
+        vim = VimConnection(interface_info=interface, access_info={"bearer_token": "t"})
+        async with clusters.cluster(vim) as cluster:
+            await read(cluster, "a")
+            tracemalloc.start()
+            try:
+                reads = asyncio.create_task(read(cluster, *sorted(server.held)))
+                await until_true(lambda: _is(lambda: server.waiting == 10))
+                taken, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+                server.released.set()
+            await reads
+    assert len(server.connections) == 10
+    # Both ends of ten connections, one of which was open before.
+    assert taken / 9 < 200 * 1024
+
+
+async def test_clusters_whose_names_are_not_answered_hold_up_no_other(
+    server: Server, clusters: KubernetesClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MC-142: a look-up that gets no answer takes half a minute of a thread, and the event loop has six on two cores."""
+    asked, answered = set[str](), threading.Event()
+    known = socket.getaddrinfo
+
+    def look_up(host: Any, *arguments: Any, **options: Any) -> Any:
+        if not str(host).endswith(".example"):
+            return known(host, *arguments, **options)
+        if str(host).startswith("away"):
+            asked.add(host)
+            answered.wait(300)
+            raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+        return known("127.0.0.1", *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    async def call(name: str) -> None:
+        endpoint = f"http://{name}.example:{server.endpoint.rpartition(':')[2]}"
+        vim = VimConnection(interface_info={"endpoint": endpoint}, access_info={"bearer_token": "t"})
+        async with clusters.cluster(vim) as cluster:
+            await read(cluster, "a")
+
+    away = [asyncio.create_task(call(f"away-{n}")) for n in range(40)]
+    try:
+        await until_true(lambda: _is(lambda: len(asked) == 40), timeout_s=60)
+        async with asyncio.timeout(60):
+            await call("here")
+    finally:
+        answered.set()
+        for each in away:
+            each.cancel()
+        await asyncio.gather(*away, return_exceptions=True)
+    assert [host.partition(":")[0] for host, _ in server.asked] == ["here.example"]
+
+
+async def test_clusters_that_serve_a_kind_alike_share_what_is_known_of_it(
+    server: Server, clusters: KubernetesClusters
+) -> None:
+    """MC-142: of 500 clusters, each with hundreds of kinds."""
+    server.kinds = [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get", "list"]}]
+    found = []
+    for token in ("one", "two"):
+        async with clusters.cluster(server.vim(token)) as cluster:
+            found.append(await cluster.resource("v1", "Pod"))
+    assert found[0] is not None
+    assert found[0] is found[1]

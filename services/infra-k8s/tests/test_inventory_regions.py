@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.adapters.leases import LEADER
-from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS
+from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS, StoredRegions
 from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, record_id
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.inventory.starts import Starts
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Clusters, Seen
 from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.kubernetes import LabClusters
 from kubevnfm_secrets import Secret
 from kubevnfm_store.query import Query
@@ -182,3 +188,55 @@ async def test_access_data_of_a_request_bring_nothing_into_the_region_whose_id_t
     assert await store.find(REGIONS, Query()) == []
     await site.registered().apply({"f.yaml": workload(replicas=1)}, operation="op2")
     assert [each.id for each in await store.find(REGIONS, Query())] == ["vim"]
+
+
+@dataclass
+class ManyRegions:
+    """`domain.ports.Clusters`: empty regions, some of which never answer."""
+
+    silent: frozenset[str]
+    beginning: int = 0
+    """Watches of regions that answer, before they have listed."""
+    most: int = 0
+
+    @asynccontextmanager
+    async def cluster(self, vim: VimConnection) -> AsyncIterator[ManyRegions]:
+        if vim.vim_id in self.silent:
+            await asyncio.Event().wait()
+        self.beginning += 1
+        self.most = max(self.most, self.beginning)
+        yield self
+
+    async def resource(self, api_version: str, kind: str) -> Resource:
+        return Resource(api_version, kind, f"{kind.lower()}s", namespaced=True)
+
+    async def follow_metadata(self, *_: object, **__: object) -> AsyncGenerator[Seen[Any], None]:
+        # No time: those that wait for a processor would have their turns beside them.
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        self.beginning -= 1
+        yield Seen({}, is_all=True)
+        await asyncio.Event().wait()
+
+    follow_kept = follow_metadata
+
+
+async def test_a_start_lists_some_regions_at_a_time_and_those_that_do_not_answer_hold_it_up_for_a_moment(
+    store: SqliteStore,
+) -> None:
+    """MC-142: 500 regions at once are thousands of TLS handshakes, of which the last ones take too long for their time limit."""
+    names = [f"vim-{number}" for number in range(40)]
+    regions = ManyRegions(silent=frozenset(names[:15]))
+    vims = {name: VimConnection(vim_id=name) for name in names}
+    async with inventory_world(store, cast("Clusters", regions), vims) as world:
+        for name in names:
+            await StoredReleases(store).save(a_release(name))
+        world.start(starts=Starts(at_once=4, longest_s=0.05))
+        answering = [(name, ("v1", "Pod")) for name in names[15:]]
+
+        async def are_listed() -> bool:
+            return not await StoredRegions(store, SystemClock()).stale(answering)
+
+        await until_true(are_listed)
+    # Watches of a region that takes longer than a turn are beside the four.
+    assert 0 < regions.most <= 16

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
@@ -151,7 +152,7 @@ async def _outbound_session(settings: Settings) -> AsyncIterator[aiohttp.ClientS
 
 def _own_connections() -> aiohttp.TCPConnector:
     # For each server: those that wait for a dead one are none of the others' (multicloud.md MC-083).
-    return aiohttp.TCPConnector(limit=0, limit_per_host=_CONNECTIONS)
+    return cluster_connector(limit=0, limit_per_host=_CONNECTIONS)
 
 
 @asynccontextmanager

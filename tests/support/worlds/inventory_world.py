@@ -24,6 +24,7 @@ from kubevnfm_infra_k8s.adapters.leases import HeldTerm, StoredLeadership
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import Watching
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.ports import Exporting
+from kubevnfm_infra_k8s.domain.inventory.starts import Starts
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Clusters
@@ -93,10 +94,12 @@ class InventoryWorld:
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
-    def start(self, *, look_s: float = 0.1, registered_s: float = 30.0, most: int = 400) -> WatchingProcess:
+    def start(
+        self, *, look_s: float = 0.1, registered_s: float = 30.0, most: int = 400, starts: Starts | None = None
+    ) -> WatchingProcess:
         """Start a process; ``look_s``: how often it looks for regions, ``registered_s``: and at their registrations.
 
-        ``most``: the watches of one region.
+        ``most``: the watches of one region; ``starts``: the turns of watches that begin.
         """
         severed, clock = Severed(self.store), SystemClock()
         store = cast("DocumentStore", severed)
@@ -114,6 +117,7 @@ class InventoryWorld:
             look_s,
             registered_s,
             most,
+            starts or Starts(),
         )
         process = WatchingProcess(severed, asyncio.create_task(watcher.run()))
         self.processes.append(process)

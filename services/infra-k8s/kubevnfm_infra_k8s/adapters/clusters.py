@@ -14,6 +14,7 @@ from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.tls import keep_tls_buffers_small
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard
@@ -54,6 +55,7 @@ class KubernetesClusters:
         cls, key_ring: KeyRing, networks: VnfNetworks, *, per_s: float = REQUESTS_PER_S, burst: int = BURST
     ) -> AsyncIterator[Self]:
         """Yield the pool; leaving closes all connections. ``networks``: for the clusters of VNFs."""
+        keep_tls_buffers_small()
         clusters = cls(key_ring, networks, per_s=per_s, burst=burst)
         try:
             yield clusters

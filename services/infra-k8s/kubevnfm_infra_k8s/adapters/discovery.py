@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+
+from cachetools import LRUCache
 
 from kubevnfm_infra_k8s.adapters.transport import JSON, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
@@ -16,6 +18,8 @@ _ACCEPT: Final = (
     ",".join(f"application/json;g=apidiscovery.k8s.io;v={v};{_AGGREGATED}" for v in ("v2", "v2beta1")) + f",{JSON}"
 )
 Kinds = dict[tuple[str, str], Resource]
+_SHARED: Final[LRUCache[Resource, Resource]] = LRUCache(20_000)
+"""Most clusters serve the same kinds in the same way: each is kept once for all of them, since one takes 2 kB and a cluster has hundreds."""
 
 
 class Discovery:
@@ -81,7 +85,8 @@ class Discovery:
         if not all(_AGGREGATED in each.content_type for each in (core, groups)):
             return None, core, groups
         with self._readable("/apis"):
-            return {**dict(_from_aggregated(core.body)), **dict(_from_aggregated(groups.body))}, core, groups
+            found = _by_kind(resource for each in (core, groups) for resource in _from_aggregated(each.body))
+        return found, core, groups
 
     async def _ask(self, api_version: str) -> Kinds:
         kinds, _, _ = await self._overview()
@@ -102,7 +107,7 @@ class Discovery:
         if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("resources"), list):
             raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds")
         with self._readable(path):
-            return dict(_from_version(api_version, answer.body["resources"]))
+            return _by_kind(_from_version(api_version, answer.body["resources"]))
 
     @contextmanager
     def _readable(self, path: str) -> Iterator[None]:
@@ -113,7 +118,11 @@ class Discovery:
             raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds") from error
 
 
-def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:
+def _by_kind(found: Iterable[Resource]) -> Kinds:
+    return {each.api_kind: each for each in (_SHARED.setdefault(one, one) for one in found)}
+
+
+def _from_aggregated(document: Any) -> Iterator[Resource]:
     for group in document.get("items") or []:
         name = field_at(group, "metadata", "name") or ""
         for version in group.get("versions") or []:
@@ -121,33 +130,27 @@ def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]
             for each in version.get("resources") or []:
                 kind = field_at(each, "responseKind", "kind")
                 if kind:
-                    yield (
-                        (api_version, kind),
-                        Resource(
-                            api_version=api_version,
-                            kind=kind,
-                            plural=each["resource"],
-                            namespaced=each.get("scope") == "Namespaced",
-                            verbs=frozenset(each.get("verbs") or []),
-                            subresources=frozenset(sub["subresource"] for sub in each.get("subresources") or []),
-                        ),
+                    yield Resource(
+                        api_version=api_version,
+                        kind=kind,
+                        plural=each["resource"],
+                        namespaced=each.get("scope") == "Namespaced",
+                        verbs=frozenset(each.get("verbs") or []),
+                        subresources=frozenset(sub["subresource"] for sub in each.get("subresources") or []),
                     )
 
 
-def _from_version(api_version: str, listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], Resource]]:
+def _from_version(api_version: str, listed: Sequence[Mapping[str, Any]]) -> Iterator[Resource]:
     for each in listed:
         plural, _, sub = str(each["name"]).partition("/")
         if sub:
             continue
         subresources = [str(other["name"]).partition("/") for other in listed]
-        yield (
-            (api_version, str(each["kind"])),
-            Resource(
-                api_version=api_version,
-                kind=str(each["kind"]),
-                plural=plural,
-                namespaced=bool(each.get("namespaced")),
-                verbs=frozenset(each.get("verbs") or []),
-                subresources=frozenset(name for of, _, name in subresources if of == plural and name),
-            ),
+        yield Resource(
+            api_version=api_version,
+            kind=str(each["kind"]),
+            plural=plural,
+            namespaced=bool(each.get("namespaced")),
+            verbs=frozenset(each.get("verbs") or []),
+            subresources=frozenset(name for of, _, name in subresources if of == plural and name),
         )

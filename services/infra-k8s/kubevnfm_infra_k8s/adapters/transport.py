@@ -22,6 +22,7 @@ from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
 from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
 from kubevnfm_clients.cluster_proxy import ClusterProxy
+from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.outbound import refused_in
 from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
@@ -156,14 +157,14 @@ class Transport:
 
         Raises InvalidInput for invalid certificates.
         """
-        tls = await cluster_tls(access)
+        # First: a caller that is cancelled in a wait leaves no session open.
+        tls, proxy = await cluster_tls(access), await ClusterProxy.between(access)
         if access.of_vnf:
             connector = networks.connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         else:
-            connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
+            connector = cluster_connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
         session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
-        proxy = await ClusterProxy.between(access)
         used = guard or CallGuard(access.endpoint)
 
         @asynccontextmanager

@@ -7,8 +7,8 @@ object the last one is written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Final
@@ -25,6 +25,7 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Noticing, Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, parts_of
+from kubevnfm_infra_k8s.domain.inventory.starts import Starts
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
 
@@ -50,6 +51,7 @@ class Watching:
     clock: Clock
     term: Term
     outputs: Noticing
+    starts: Starts = field(default_factory=Starts)
 
 
 @dataclass
@@ -97,11 +99,11 @@ class KindWatch:
         failures, unserved, is_namespaced = 0, 0, False
         while True:
             try:
-                vim = self.followed = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
-                async with self.watching.clusters.cluster(vim) as cluster:
+                async with self.watching.starts.turn() as listed, self._cluster() as cluster:
                     resource = await cluster.resource(self.api_version, self.kind)
                     if resource is None or not resource.verbs >= _WATCHED:
                         unserved += 1
+                        listed()
                         await self._not_served(unserved)
                         continue
                     unserved = 0
@@ -112,6 +114,7 @@ class KindWatch:
                             if seen.is_all and not seen.found and not await self._is_served(cluster):
                                 break
                             await self._take_in(seen)
+                            listed()
             except VnfmError as error:
                 if isinstance(error, Forbidden) and is_namespaced and not self.namespace:
                     raise
@@ -119,6 +122,12 @@ class KindWatch:
                 failures += 1
                 log.info("inventory_stale", vim_id=self.vim_id, kind=self.kind, reason=str(error))
             await asyncio.sleep(_PAUSES.after(failures))
+
+    @asynccontextmanager
+    async def _cluster(self) -> AsyncIterator[Cluster]:
+        vim = self.followed = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
+        async with self.watching.clusters.cluster(vim) as cluster:
+            yield cluster
 
     async def _is_served(self, cluster: Cluster) -> bool:
         # An answer that the kind does not exist looks like an empty list, and has the cluster read its kinds again.

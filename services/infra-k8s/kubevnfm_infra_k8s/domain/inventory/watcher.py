@@ -30,6 +30,7 @@ from kubevnfm_infra_k8s.domain.inventory.ports import (
     Watched,
     WatchedRegions,
 )
+from kubevnfm_infra_k8s.domain.inventory.starts import Starts
 from kubevnfm_infra_k8s.domain.ports import Clusters
 
 log = structlog.get_logger()
@@ -37,8 +38,6 @@ log = structlog.get_logger()
 _RETRY_S: Final = 1.0
 _LOOKS_BETWEEN: Final = 60
 """Looks from one search for regions without instances to the next."""
-_APART_S: Final = 0.01
-"""Between the starts of two regions, so that hundreds do not list at the same moment."""
 _AGAIN_S: Final = 60.0
 """After a fault of ours."""
 _MOST_WATCHES: Final = 400
@@ -224,6 +223,7 @@ class InventoryWatcher:
     """From one look at the registration of a region to the next."""
     most: int = _MOST_WATCHES
     """Watches of a region at the same time."""
+    starts: Starts = field(default_factory=Starts)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -267,7 +267,7 @@ class InventoryWatcher:
         for region in regions:
             if region.vim_id not in running:
                 watching = Watching(
-                    self.records, self.instances, self.vims, self.clusters, self.clock, term, self.outputs
+                    self.records, self.instances, self.vims, self.clusters, self.clock, term, self.outputs, self.starts
                 )
 
                 async def mark(stale: Mapping[Kind, Stale], vim_id: str = region.vim_id) -> None:
@@ -279,9 +279,10 @@ class InventoryWatcher:
                     mark,
                     self.most,
                     registered_s=self.registered_s,
-                    features=FeatureWatch(self.features, self.vims, self.clusters, self.clock, term, region.vim_id),
+                    features=FeatureWatch(
+                        self.features, self.vims, self.clusters, self.clock, term, region.vim_id, starts=self.starts
+                    ),
                 )
-                await asyncio.sleep(_APART_S)
             running[region.vim_id].watch(region)
 
     async def _without_unused(
