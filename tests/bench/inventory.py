@@ -38,6 +38,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from figures import Figure, say  # noqa: E402
 from patience import until_true  # noqa: E402
+from regions import LEAST, regions  # noqa: E402
 from servers.vnf_networks import networks  # noqa: E402
 from worlds.link_world import OneVim  # noqa: E402
 from worlds.output_world import NoOutputs  # noqa: E402
@@ -175,8 +176,15 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--changes", type=int, default=INVENTORY_CHANGES)
+    parser.add_argument("--regions", type=int, default=1, help="more than one: the whole service with so many regions")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of changes in each state of the regions")
     given = parser.parse_args()
-    figures = asyncio.run(inventory(given.pods, given.changes))
+    if 1 < given.regions < LEAST:
+        parser.error(f"--regions: 1, or at least {LEAST}")
+    if given.regions > 1:
+        figures = regions(given.regions, given.pods, given.seconds)
+    else:
+        figures = asyncio.run(inventory(given.pods, given.changes))
     for figure in figures:
         say(figure.line())
     sys.exit(not all(figure.meets_goal for figure in figures))

@@ -1,0 +1,465 @@
+"""Many regions in one infra-k8s (multicloud.md MC-142): memory, connections, start, and what regions cost one another.
+
+The API servers of all regions are one other process (`region_server`). Each run of infra-k8s is a process of its own, wired as in
+`deploy/single` but with twins of the services that it asks; it has its database (SQLite) and one subscriber.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import multiprocessing
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+import aiohttp
+from figures import Figure, say
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_clients.ports import CloudIdentities, Packages
+from kubevnfm_events import CommandFailed, Envelope, PackageRef, VimConnection
+from kubevnfm_events.inventory import PlacementChanged
+from kubevnfm_events.objects import ApplyObjects, CompareObjects, ExpectedObjects, ObjectsApplied
+from kubevnfm_infra_k8s.adapters import documents, stored_inventory
+from kubevnfm_infra_k8s.adapters.regions import RegionDirectory
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ownership import owned_fields
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.settings import Settings
+from kubevnfm_infra_k8s.wiring import infra_k8s
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.logging import configure_logging
+from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.backends import Backends
+from patience import until_true
+from pydantic import SecretStr
+from region_server import MEMBER_OF_SYSTEM, deployment, instance_id
+from servers.vnf_networks import networks
+from worlds.given_charts import GivenCharts
+from worlds.link_world import OneVim
+
+HERE: Final = Path(__file__).parent
+PER_SECOND: Final = 100
+APPLIES_PER_SECOND: Final = 4
+APPLIED_IN: Final = 20
+"""Regions in which VNFs are brought up."""
+_FAULTY: Final = (7, 8, 9)
+LEAST: Final = _FAULTY[-1] + 2
+"""Regions, so that one is left in which VNFs are brought up."""
+_MIB: Final = 2**20
+_MOST_MIB, _START_S, _CHANGE_MS, _RATIO = 1536.0, 60.0, 500.0, 1.05
+"""The goals of MC-142."""
+_ROUNDS: Final = 3
+_KEY: Final = KeyRing.new_key()
+
+
+@dataclass(frozen=True)
+class World:
+    """The regions, for each process of the bench."""
+
+    folder: Path
+    addresses: Mapping[str, Any]
+    vnfs: int
+    """In each region."""
+    seconds: float
+    """How long changes are measured in each state of the regions."""
+
+    @property
+    def regions(self) -> int:
+        return len(self.addresses["ports"])
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "regions.db"
+
+    def endpoint(self, region: int) -> str:
+        """Return the API server of a region."""
+        return f"https://127.0.0.1:{self.addresses['ports'][region]}"
+
+    def vim(self, region: int) -> VimConnection:
+        """Return its registration: with a CA of its own or without, with a token or with the right to request tokens."""
+        access: dict[str, Any] = {"bearer_token": Secret(f"token-{region}")}
+        if region % MEMBER_OF_SYSTEM == 1:
+            access["service_account"] = {"namespace": "vnfs", "service_account": "vnfm", "expiration_s": 3600}
+        interface = {"endpoint": self.endpoint(region)}
+        if (ca := self.addresses["authorities"][region]) is not None:
+            interface["ssl_ca_cert"] = ca
+        return VimConnection(
+            vim_id=f"region-{region}",
+            vim_type="ETSINFV.KUBERNETES.V_1",
+            interface_info=interface,
+            access_info=access,
+        )
+
+
+class _Regions:
+    """The part of vim-registry that infra-k8s asks beside VIMs."""
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
+        return Page(())
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return {}
+
+
+class _OnePackage:
+    """`kubevnfm_clients.ports.Packages` with one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def folder(self, package: PackageRef) -> Path:
+        return self._folder
+
+
+@dataclass
+class Heard:
+    """What a subscriber has heard."""
+
+    events: int = 0
+    delays_ms: list[tuple[str, float]] = field(default_factory=list)
+    """Of changes: the VIM, and the time since then."""
+    applied: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    """By VNF."""
+
+    async def hear(self, delivery: Delivery) -> Verdict:
+        change = delivery.envelope.data
+        if isinstance(change, PlacementChanged):
+            self.events += 1
+            if change.change == "changed" and change.new is not None:
+                self.delays_ms.append((change.vim_id, (time.time() - float(change.new.phase)) * 1000))
+        return Ack()
+
+    async def answered(self, delivery: Delivery) -> Verdict:
+        waiting = self.applied.get(delivery.envelope.operationid or "")
+        if waiting is not None and not waiting.done():
+            event = delivery.envelope.data
+            if isinstance(event, CommandFailed):
+                waiting.set_exception(RuntimeError(event.detail))
+            elif isinstance(event, ObjectsApplied):
+                waiting.set_result(None)
+        return Ack()
+
+
+def regions(count: int, instances: int, seconds: float) -> list[Figure]:
+    """Start infra-k8s with no record and again with all, then change pods while all regions answer and while some do not."""
+    return asyncio.run(_regions(count, max(1, instances // count), seconds))
+
+
+async def _regions(count: int, vnfs: int, seconds: float) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as made:
+        async with _server(count, vnfs) as addresses:
+            world = World(Path(made), addresses, vnfs, seconds)
+            certificates = world.folder / "system.pem"
+            system = Path("/etc/ssl/certs/ca-certificates.crt")
+            known = system.read_text() if system.exists() else ""
+            certificates.write_text(known + addresses["system_ca"])
+            package = world.folder / "package"
+            (package / "TOSCA-Metadata").mkdir(parents=True)
+            (package / "f.yaml").write_text(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"
+            )
+            await _filled(world)
+            say("  first start")
+            cold = await _in_process(_cold, world)
+            say("  second start")
+            warm = await _in_process(_warm, world)
+    total = count * vnfs
+    name = f"{count} regions, {total} instances"
+    states = warm["states"]
+    alive = states["alive"]
+    figures = [
+        Figure(f"{name}: first list, with {2 * total} records", "s", [cold["listed_s"]]),
+        Figure("processor time of it", "s", [cold["used_s"]]),
+        Figure("memory after it", "MiB", [cold["memory"]], _MOST_MIB),
+        Figure("peak of memory until then", "MiB", [cold["peak"]], _MOST_MIB),
+        Figure(f"{name}: start with a list of everything", "s", [warm["listed_s"]], _START_S),
+        Figure("processor time of it", "s", [warm["used_s"]]),
+        Figure("memory after it", "MiB", [warm["memory"]], _MOST_MIB),
+        Figure("connections to regions", "", [warm["connections"]]),
+        Figure("watches", "", [warm["watches"]]),
+        Figure("open descriptors of infra-k8s", "", [warm["descriptors"]]),
+        Figure("longest time in which the event loop did nothing else", "ms", [warm["held_ms"]]),
+        Figure("first comparison of all regions: memory after it", "MiB", [warm["compared"]["memory"]], _MOST_MIB),
+        Figure("processor time of it", "s", [warm["compared"]["used_s"]]),
+        Figure("watches with it", "", [warm["compared"]["watches"]]),
+        Figure("processor time without changes, of a core", "%", [warm["idle_share"]]),
+        Figure("requests to regions without changes, in a second", "", [warm["idle_requests"]]),
+        Figure(f"{PER_SECOND} changes a second, to the subscriber", "ms", alive["delays_ms"]),
+        Figure("the 95th percentile of it", "ms", [alive["p95"]], _CHANGE_MS),
+        Figure("processor time of it, of a core", "%", alive["shares"]),
+        Figure("an apply meanwhile, in another region; 95th percentile", "ms", [alive["apply_p95"]]),
+    ]
+    for fault in ("refusing", "silent", "slow"):
+        found = states[fault]
+        figures += [
+            Figure(f"a region is {fault}: 95th percentile of the others", "ms", [found["p95"]]),
+            Figure("divided by that without", "", found["ratios"], _RATIO),
+            Figure("processor time, of a core", "%", found["shares"]),
+            Figure("an apply in another region; 95th percentile", "ms", [found["apply_p95"]]),
+            Figure("divided by that without", "", [found["apply_p95"] / alive["apply_p95"]], _RATIO),
+        ]
+    return [*figures, Figure("peak of memory in all of this", "MiB", [warm["peak"]], _MOST_MIB)]
+
+
+@asynccontextmanager
+async def _server(count: int, vnfs: int) -> AsyncIterator[Mapping[str, Any]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(HERE / "region_server.py"),
+        str(count),
+        str(vnfs),
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**24,
+    )
+    try:
+        assert process.stdout is not None
+        yield json.loads(await process.stdout.readline())
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def _in_process(work: Callable[[World], Awaitable[dict[str, Any]]], world: World) -> dict[str, Any]:
+    """Return the result of the work in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return await asyncio.get_running_loop().run_in_executor(pool, _run, work, world)
+
+
+def _run(work: Callable[[World], Any], world: World) -> dict[str, Any]:
+    os.environ["SSL_CERT_FILE"] = str(world.folder / "system.pem")
+    configure_logging("bench", level="ERROR")
+    return cast("dict[str, Any]", asyncio.run(work(world)))
+
+
+async def _filled(world: World) -> None:
+    """Store the releases of all instances, as if their objects had been applied."""
+    async with SqliteStore.open(world.database) as store:
+        for collection, indexes in {**documents.INDEXES, **stored_inventory.INDEXES}.items():
+            await store.ensure_indexes(collection, indexes)
+        releases = documents.StoredReleases(store)
+        for region in range(world.regions):
+            for number in range(world.vnfs):
+                body = deployment(region, number)
+                metadata = body["metadata"]
+                key = ObjectKey("apps/v1", "Deployment", metadata["namespace"], metadata["name"])
+                owned = owned_fields(body)
+                entry = Entry(key, "f.yaml", "d", uid=metadata["uid"], vdu_id="VDU1", owned=owned)
+                vnf = instance_id(region, number)
+                await releases.save(Release(vnf, world.endpoint(region), entries=[entry], vim_id=f"region-{region}"))
+
+
+@dataclass
+class Run:
+    """A running infra-k8s, with what is measured of it."""
+
+    world: World
+    bus: InProcessBus
+    store: SqliteStore
+    heard: Heard
+    begun: float
+    used: float
+    control: aiohttp.ClientSession
+    held_ms: float = 0.0
+
+    async def is_listed(self) -> bool:
+        """Return whether all regions were listed by this process."""
+        found = [(f"region-{number}", ("v1", "Pod")) for number in range(self.world.regions)]
+        return not await stored_inventory.StoredRegions(self.store, SystemClock()).stale(found)
+
+    async def counts(self) -> Mapping[str, int]:
+        """Return what is open at the regions."""
+        async with self.control.get("/counts") as response:
+            return cast("Mapping[str, int]", await response.json())
+
+    async def measured(self) -> dict[str, Any]:
+        """Return what the start took, and what is open."""
+        listed_s, used_s = time.monotonic() - self.begun, time.process_time() - self.used
+        gc.collect()
+        return {
+            "listed_s": listed_s,
+            "used_s": used_s,
+            "memory": resident_mib(),
+            "peak": peak_mib(),
+            "descriptors": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
+            "held_ms": self.held_ms,
+            **await self.counts(),
+        }
+
+    async def note_holds(self) -> None:
+        """Note the longest time in which the loop did not come to this task."""
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.01)
+            self.held_ms = max(self.held_ms, (loop.time() - before - 0.01) * 1000)
+
+
+@asynccontextmanager
+async def _running(world: World) -> AsyncIterator[Run]:
+    ring, heard = KeyRing.from_text(_KEY), Heard()
+    settings = Settings(port=0, internal_token=SecretStr("token"), keys=SecretStr("unused"))
+    vims = OneVim({f"region-{number}": world.vim(number) for number in range(world.regions)})
+    async with (
+        SqliteStore.open(world.database) as store,
+        InProcessBus(ring) as bus,
+        aiohttp.ClientSession(f"http://127.0.0.1:{world.addresses['control']}") as control,
+    ):
+        await bus.consume_events("bench", ["infra.placement.changed"], heard.hear)
+        await bus.consume_events("answers", ["infra.resources.#", "service.#", "infra.objects.#"], heard.answered)
+        begun, used = time.monotonic(), time.process_time()
+        async with infra_k8s(
+            settings,
+            Backends(bus, store, ring),
+            packages=cast("Packages", _OnePackage(world.folder / "package")),
+            charts=GivenCharts(),
+            vims=vims,
+            identities=cast("CloudIdentities", None),
+            regions=cast("RegionDirectory", _Regions()),
+            networks=networks(),
+        ):
+            # As a service does (`kubevnfm_kit.run`).
+            gc.collect()
+            gc.freeze()
+            run = Run(world, bus, store, heard, begun, used, control)
+            noting = asyncio.create_task(run.note_holds())
+            try:
+                yield run
+            finally:
+                noting.cancel()
+
+
+async def _cold(world: World) -> dict[str, Any]:
+    async with _running(world) as run:
+        await until_true(run.is_listed, timeout_s=3600, pause_s=0.5)
+        placed = world.regions * world.vnfs
+        await until_true(lambda: _is(run.heard.events >= placed), timeout_s=3600, pause_s=0.2)
+        return await run.measured()
+
+
+async def _warm(world: World) -> dict[str, Any]:
+    async with _running(world) as run:
+        await until_true(run.is_listed, timeout_s=3600, pause_s=0.5)
+        found = await run.measured()
+        found["compared"] = await _compared(run)
+        before, used, begun = await run.counts(), time.process_time(), time.monotonic()
+        await asyncio.sleep(world.seconds)
+        took_s = time.monotonic() - begun
+        found["idle_share"] = (time.process_time() - used) / took_s * 100
+        found["idle_requests"] = ((await run.counts())["requests"] - before["requests"]) / took_s
+        found["states"] = await _states(run)
+        found["peak"] = peak_mib()
+        return found
+
+
+async def _is(value: bool) -> bool:
+    return value
+
+
+async def _compared(run: Run) -> dict[str, Any]:
+    """Have the objects of all regions compared, as lcm-api does each minute."""
+    world, used, before = run.world, time.process_time(), (await run.counts())["watches"]
+    deadline = datetime.now(UTC) + timedelta(seconds=600)
+    for region in range(world.regions):
+        expected = tuple(
+            ExpectedObjects(vnf_instance_id=instance_id(region, number), revision=1) for number in range(world.vnfs)
+        )
+        command = CompareObjects(vim=VimConnection(vim_id=f"region-{region}"), expected=expected)
+        await run.bus.publish(Envelope(command, source="/bench", deadline=deadline))
+
+    async def is_watched() -> bool:
+        return (await run.counts())["watches"] >= before + world.regions
+
+    await until_true(is_watched, timeout_s=600, pause_s=0.5)
+    gc.collect()
+    return {"memory": resident_mib(), "used_s": time.process_time() - used, **await run.counts()}
+
+
+async def _states(run: Run) -> dict[str, Any]:
+    """Measure changes and applies while all regions answer and while one does not, in turn."""
+    of_all: dict[str, dict[str, Any]] = {
+        state: {"delays_ms": [], "applies_ms": [], "shares": [], "ratios": [], "p95s": []}
+        for state in ("alive", "refusing", "silent", "slow")
+    }
+    for round_number in range(_ROUNDS):
+        for state, region in zip(of_all, (None, *_FAULTY), strict=True):
+            if region is not None:
+                await run.control.post("/fault", params={"region": str(region), "fault": state})
+            say(f"  round {round_number + 1} of {_ROUNDS}: {state}")
+            await _measure(run, of_all[state])
+            if region is not None:
+                await run.control.post("/fault", params={"region": str(region), "fault": ""})
+    for found in of_all.values():
+        found["p95"] = _p95(found["delays_ms"])
+        found["apply_p95"] = _p95(found["applies_ms"])
+        found["ratios"] = [one / alive for one, alive in zip(found["p95s"], of_all["alive"]["p95s"], strict=True)]
+    return of_all
+
+
+async def _measure(run: Run, found: dict[str, Any]) -> None:
+    world, faulty = run.world, {f"region-{number}" for number in _FAULTY}
+    run.heard.delays_ms.clear()
+    used, begun = time.process_time(), time.monotonic()
+    query = {"per_s": str(PER_SECOND), "seconds": str(world.seconds)}
+    await run.control.post("/change", params=query)
+    applies = [
+        asyncio.create_task(_apply(run, number, number / APPLIES_PER_SECOND))
+        for number in range(int(world.seconds * APPLIES_PER_SECOND))
+    ]
+    found["applies_ms"] += await asyncio.gather(*applies)
+    await asyncio.sleep(max(0.0, begun + world.seconds + 1 - time.monotonic()))
+    delays = [delay for vim_id, delay in run.heard.delays_ms if vim_id not in faulty]
+    found["shares"].append((time.process_time() - used) / (time.monotonic() - begun) * 100)
+    found["delays_ms"] += delays
+    found["p95s"].append(_p95(delays))
+
+
+async def _apply(run: Run, number: int, after_s: float) -> float:
+    """Bring a small CNF up; return the milliseconds."""
+    await asyncio.sleep(after_s)
+    region = _FAULTY[-1] + 1 + number % min(APPLIED_IN, run.world.regions - LEAST + 1)
+    # In a namespace of its own, as VNFs are.
+    vnf = f"applied-{time.monotonic_ns()}"
+    done = run.heard.applied[vnf] = asyncio.get_running_loop().create_future()
+    command = ApplyObjects(
+        vnf_instance_id=vnf,
+        package=PackageRef(package_id="p", vnfd_id="v"),
+        vim=VimConnection(vim_id=f"region-{region}"),
+        def_files=("f.yaml",),
+        namespace=vnf,
+    )
+    begun = time.monotonic()
+    await run.bus.publish(Envelope(command, source="/bench", subject=vnf, operationid=vnf, stepid="apply", attempt=1))
+    async with asyncio.timeout(300):
+        await done
+    return (time.monotonic() - begun) * 1000
+
+
+def _p95(samples: Sequence[float]) -> float:
+    return sorted(samples)[int(len(samples) * 0.95)]
+
+
+def resident_mib() -> float:
+    """Return the memory of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def peak_mib() -> float:
+    """Return the largest memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
