@@ -33,8 +33,9 @@ class Facts(BaseModel):
     """A part of a message."""
 
     # Unknown attributes are ignored: within `v1` a newer sender may add optional ones. Inputs are hidden because an
-    # error of validation reaches the log and the dead-letter queue.
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    # error of validation reaches the log and the dead-letter queue. Rules are built when a class is first used: a service
+    # uses some of the messages, and those of all of them take megabytes.
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
 
 class Message(Facts):

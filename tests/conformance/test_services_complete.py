@@ -12,7 +12,10 @@ Most lists are globs or are derived from the folders. A new service needs these 
 from __future__ import annotations
 
 import configparser
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -210,3 +213,26 @@ def test_no_source_is_read_for_docstrings_when_a_model_is_imported() -> None:
     )
     ways = [path for path in modules if "use_attribute_docstrings" in path.read_text(encoding="utf-8")]
     assert ways == [PROJECT / "libs/kit/kubevnfm_kit/json_schema.py"]
+
+
+_STARTED = """
+import json, sys
+import kubevnfm_lcm_api.__main__
+from pydantic import BaseModel
+
+def below(model):
+    return {model}.union(*map(below, model.__subclasses__()))
+
+models = [model for model in below(BaseModel) if model.__module__.startswith("kubevnfm")]
+built = [model for model in models if model.__pydantic_complete__]
+print(json.dumps({"modules": list(sys.modules), "models": len(models), "built": len(built)}))
+"""
+
+
+def test_lcm_api_has_only_what_it_uses_in_memory_after_its_imports() -> None:
+    """Its processes for packages import what reads them; the rules of a model are built when it is first used."""
+    ran = subprocess.run([sys.executable, "-c", _STARTED], capture_output=True, check=True, timeout=120)
+    found = json.loads(ran.stdout)
+    of_children = {"jsonschema_rs", "tarfile", "kubevnfm_csar.bundles", "kubevnfm_lcm_api.packages.adapters.unpacking"}
+    assert not of_children & set(found["modules"])
+    assert found["built"] < found["models"] / 3

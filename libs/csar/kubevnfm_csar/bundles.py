@@ -13,7 +13,6 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,13 +21,12 @@ from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 from kubevnfm_kit.foreign_yaml.writing import write_yaml
 
 from kubevnfm_csar.archive import CHUNK, check_name
+from kubevnfm_csar.bundle_facts import CHART, BundleFacts
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles, inside, read_text
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.pack import pack
 
-CHART: Final = "Artifacts/chart.tgz"
-"""The path of the chart in a package of this module."""
 _CHART_FILE: Final = "Chart.yaml"
 _MANIFEST: Final = "manifest.yaml"
 _VALUES: Final = "values.yaml"
@@ -39,15 +37,6 @@ _BROKEN: Final = (
 _MODE: Final = 0o644
 _ORDER: Final = {"artifacts": [{"chart": "chart.tgz"}]}
 _META: Final = "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-By: kubevnfm\nEntry-Definitions: Definitions/bundle.yaml\n"
-
-
-@dataclass(frozen=True)
-class BundleFacts:
-    """The VNFD of a bundle's package."""
-
-    vnfd_id: str
-    product: str
-    version: str
 
 
 def unpack_tar(archive: Path, target: Path, limits: Limits) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from kubevnfm_csar.bundles import CHART, BundleFacts, chart_in, lay_over, unpack_tar, write_package
+from kubevnfm_csar.bundle_facts import CHART, BundleFacts
+from kubevnfm_csar.bundles import chart_in, lay_over, unpack_tar, write_package
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.package import read_package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import resource
@@ -45,6 +46,7 @@ def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
             # every request up for a tenth of a second.
             gc.collect()
             gc.freeze()
+            _return_freed_memory()
             await until_signal()
 
     asyncio.run(run())
@@ -56,6 +58,13 @@ def _allow_descriptors() -> None:
     wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _return_freed_memory() -> None:
+    """Return the C library's free memory to the system: of the work of imports, that is up to 10 MiB."""
+    # The GNU C library alone has the function, and no other keeps as much.
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
 
 
 @asynccontextmanager

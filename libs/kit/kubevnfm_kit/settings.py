@@ -18,7 +18,7 @@ from kubevnfm_kit.tls import ClientTls, ServerTls
 class ServiceSettings(BaseSettings):
     """Base of a service's ``Settings``; a subclass sets ``env_prefix="KUBEVNFM_<SERVICE>_"`` in its model_config."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_file=None)
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_file=None, defer_build=True)
 
     @field_validator("log_level", check_fields=False)
     @classmethod

@@ -6,6 +6,8 @@ import asyncio
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -47,6 +49,34 @@ def test_a_service_may_open_as_much_as_the_system_allows() -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert seen == [2**16 if hard == resource.RLIM_INFINITY else min(hard, 2**16)]
+
+
+_START = """
+import asyncio, os, signal
+from contextlib import asynccontextmanager
+from pathlib import Path
+from kubevnfm_kit.run import run_until_signal
+
+def resident_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+@asynccontextmanager
+async def service():
+    blocks = [bytes(4000) for _ in range(10_000)]
+    last = bytes(4000)  # the C library returns by itself only what is free above the last block
+    before = resident_mib()
+    del blocks
+    asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+    yield
+    print(before - resident_mib(), len(last))
+
+run_until_signal(service())
+"""
+
+
+def test_what_the_start_has_freed_is_returned_to_the_system() -> None:
+    ran = subprocess.run([sys.executable, "-c", _START], capture_output=True, check=True, timeout=120)
+    assert int(ran.stdout.split()[0]) > 30
 
 
 async def test_background_tasks_are_cancelled_and_awaited_on_leaving() -> None:

@@ -24,6 +24,8 @@ class SolType(BaseModel):
         extra="ignore",
         # Requests hold passwords, and the text of a validation error may reach an answer or a log.
         hide_input_in_errors=True,
+        # Rules are built when a type is first used: a process never uses most of them.
+        defer_build=True,
     )
 
     def document(self, ring: KeyRing, secret_names: Collection[str] = ()) -> JsonObject:

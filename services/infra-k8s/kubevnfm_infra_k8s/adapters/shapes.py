@@ -87,48 +87,48 @@ def _is_pod_spec(value: Any) -> bool:
 
 _LISTS: Final = ("initContainers", "containers", "volumes")
 _REFERENCES: Final = ("configMap", "secret", "configMapRef", "secretRef", "configMapKeyRef", "secretKeyRef")
-_Check = tuple[str, Callable[[Any], bool], str]
+_Check = tuple[tuple[str, ...], Callable[[Any], bool], str]
 _EVERY: Final[tuple[_Check, ...]] = (
-    ("apiVersion", _is_text, "a text"),
-    ("kind", _is_text, "a text"),
-    ("metadata", _is_object, "an object"),
-    ("metadata.name", _is_text, "a text"),
-    ("metadata.namespace", _is_text, "a text"),
-    ("metadata.uid", _is_text, "a text"),
-    ("metadata.resourceVersion", _is_text, "a text"),
-    ("metadata.generation", _is_number, "a number"),
-    ("metadata.creationTimestamp", _is_time, "a time"),
-    ("metadata.deletionTimestamp", _is_time, "a time"),
-    ("metadata.labels", _is_map_of_texts, "an object of texts"),
-    ("metadata.annotations", _is_map_of_texts, "an object of texts"),
-    ("metadata.finalizers", _are_texts, "a list of texts"),
-    ("metadata.ownerReferences", _are_objects, "a list of objects"),
+    (("apiVersion",), _is_text, "a text"),
+    (("kind",), _is_text, "a text"),
+    (("metadata",), _is_object, "an object"),
+    (("metadata", "name"), _is_text, "a text"),
+    (("metadata", "namespace"), _is_text, "a text"),
+    (("metadata", "uid"), _is_text, "a text"),
+    (("metadata", "resourceVersion"), _is_text, "a text"),
+    (("metadata", "generation"), _is_number, "a number"),
+    (("metadata", "creationTimestamp"), _is_time, "a time"),
+    (("metadata", "deletionTimestamp"), _is_time, "a time"),
+    (("metadata", "labels"), _is_map_of_texts, "an object of texts"),
+    (("metadata", "annotations"), _is_map_of_texts, "an object of texts"),
+    (("metadata", "finalizers"), _are_texts, "a list of texts"),
+    (("metadata", "ownerReferences"), _are_objects, "a list of objects"),
 )
 """Members of each object (ObjectMeta)."""
 _BUILT_IN: Final[tuple[_Check, ...]] = (
-    ("metadata.deletionGracePeriodSeconds", _is_number, "a number"),
-    ("data", _is_object, "an object"),
-    ("binaryData", _is_object, "an object"),
-    ("involvedObject", _is_object, "an object"),
-    ("spec", _is_object, "an object"),
-    ("spec.template", _is_object, "an object"),
-    ("spec.template.metadata", _is_object, "an object"),
-    ("spec.template.metadata.annotations", _is_map_of_texts, "an object of texts"),
-    ("spec.template.spec", _is_pod_spec, "the specification of a pod"),
-    ("spec.updateStrategy", _is_object, "an object"),
-    ("spec.updateStrategy.rollingUpdate.partition", _is_number, "a number"),
-    ("spec.claimRef", _is_object, "an object"),
-    ("spec.storageClassName", _is_text, "a text"),
-    ("status.phase", _is_text, "a text"),
-    ("status.conditions", _are_objects, "a list of objects"),
-    ("status.initContainerStatuses", _are_container_statuses, "a list of container statuses"),
-    ("status.containerStatuses", _are_container_statuses, "a list of container statuses"),
-    ("status.podIPs", _are_objects, "a list of objects"),
+    (("metadata", "deletionGracePeriodSeconds"), _is_number, "a number"),
+    (("data",), _is_object, "an object"),
+    (("binaryData",), _is_object, "an object"),
+    (("involvedObject",), _is_object, "an object"),
+    (("spec",), _is_object, "an object"),
+    (("spec", "template"), _is_object, "an object"),
+    (("spec", "template", "metadata"), _is_object, "an object"),
+    (("spec", "template", "metadata", "annotations"), _is_map_of_texts, "an object of texts"),
+    (("spec", "template", "spec"), _is_pod_spec, "the specification of a pod"),
+    (("spec", "updateStrategy"), _is_object, "an object"),
+    (("spec", "updateStrategy", "rollingUpdate", "partition"), _is_number, "a number"),
+    (("spec", "claimRef"), _is_object, "an object"),
+    (("spec", "storageClassName"), _is_text, "a text"),
+    (("status", "phase"), _is_text, "a text"),
+    (("status", "conditions"), _are_objects, "a list of objects"),
+    (("status", "initContainerStatuses"), _are_container_statuses, "a list of container statuses"),
+    (("status", "containerStatuses"), _are_container_statuses, "a list of container statuses"),
+    (("status", "podIPs"), _are_objects, "a list of objects"),
 )
 """Members of the kinds of Kubernetes itself."""
 _OF_KIND: Final[Mapping[str, tuple[_Check, ...]]] = {
-    "Pod": (("spec", _is_pod_spec, "the specification of a pod"),),
-    "CustomResourceDefinition": (("spec.versions", _are_objects, "a list of objects"),),
+    "Pod": ((("spec",), _is_pod_spec, "the specification of a pod"),),
+    "CustomResourceDefinition": ((("spec", "versions"), _are_objects, "a list of objects"),),
 }
 
 
@@ -138,10 +138,10 @@ def checked(body: Any) -> Body:
         raise Malformed("an object expected")
     is_built_in = group_of(str(body.get("apiVersion") or "")) in BUILT_IN_GROUPS
     more = (*_BUILT_IN, *_OF_KIND.get(str(body.get("kind")), ())) if is_built_in else ()
-    for place, is_right, expected in (*_EVERY, *more):
-        value = field_at(body, *place.split("."))
-        if not _is_absent_or(is_right, value):
-            raise Malformed(f"{place}: {expected} expected")
+    for path, is_right, expected in (*_EVERY, *more):
+        value = field_at(body, *path)
+        if value is not None and not is_right(value):
+            raise Malformed(f"{'.'.join(path)}: {expected} expected")
     return body
 
 

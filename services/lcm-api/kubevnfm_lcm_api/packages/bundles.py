@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from kubevnfm_csar.bundles import CHART, BundleFacts
+from kubevnfm_csar.bundle_facts import CHART, BundleFacts
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import InUse, NotFound, OutsideUnavailable, Unprocessable
 from kubevnfm_kit.ids import derived_id

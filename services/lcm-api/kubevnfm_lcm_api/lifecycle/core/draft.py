@@ -23,7 +23,8 @@ class Draft(BaseModel):
     """All that is known so far of an operation; grows with each reply; stored with the occurrence."""
 
     # A misspelled field is an error where a draft is made; `from_document` ignores what another version has stored.
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Rules are built when a draft is first used: they have most fields of all models.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     plan: ClassVar[str] = ""
     """The stored name of its sequence."""

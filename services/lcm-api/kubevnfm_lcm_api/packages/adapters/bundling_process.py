@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from kubevnfm_csar.bundles import BundleFacts
+from kubevnfm_csar.bundle_facts import BundleFacts
 from kubevnfm_kit.child_process import ChildProcesses
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.files import private_folder
 from kubevnfm_kit.ids import new_id
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.packages.adapters.bundling_child import Answer, Request
+from kubevnfm_lcm_api.packages.adapters.bundling_exchange import Answer, Request
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import StorageFailed
 
 log = structlog.get_logger()

@@ -21,7 +21,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 
 from kubevnfm_lcm_api.packages.adapters.arrivals import PART, store_arriving
-from kubevnfm_lcm_api.packages.adapters.unpacking import ARCHIVE, CONTENT, FILES, SELECTIONS
+from kubevnfm_lcm_api.packages.adapters.package_folder import ARCHIVE, CONTENT, FILES, SELECTIONS
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, Upload
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Final
 
 from kubevnfm_csar.archive import Csar, extract, open_csar
 from kubevnfm_csar.artifact_order import order_paths
@@ -16,21 +15,10 @@ from kubevnfm_csar.package import describe
 from kubevnfm_csar.signed import signed_archive
 from kubevnfm_csar.values_schema import LARGEST, SchemaRefused, read_schema, schema_path
 
+from kubevnfm_lcm_api.packages.adapters.package_folder import ARCHIVE, CONTENT, FILES, SCRATCH, SELECTIONS, drop_scratch
 from kubevnfm_lcm_api.packages.adapters.schema_rules import NoSchema, compiled
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
-
-CONTENT: Final = "content.zip"
-FILES: Final = "files"
-ARCHIVE: Final = "archive.zip"
-SELECTIONS: Final = "selections"
-_SCRATCH: Final = "onboarding-"
-
-
-def drop_scratch(folder: Path) -> None:
-    """Remove what an ended ``unpack`` has left in a package's folder."""
-    for left in folder.glob(f"{_SCRATCH}*"):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def unpack(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
@@ -43,7 +31,7 @@ def unpack(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
     (folder / ARCHIVE).unlink(missing_ok=True)
     limits = Limits()
     # On the disk for packages: the system's temporary folder may be too small for a CSAR.
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder) as scratch:
         outer = signed_archive(folder / CONTENT, limits=limits)
         path, signing = (folder / CONTENT, Signing())
         if outer is not None:

@@ -14,55 +14,13 @@ import structlog
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_kit.child_main import limit_processor_time, serve
 from kubevnfm_kit.json_types import JsonObject
-from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.unpacking import unpack
-from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
+from kubevnfm_lcm_api.packages.adapters.unpacking_exchange import ANSWER_BYTES, Answer, Refusal, Request
 
-ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""The largest answer. A part of it becomes one document, which MongoDB limits to 16 MiB."""
 _KEPT_KIB: Final = 256 * 1024
 """A process that once used more memory is not used again: Python does not return all of it."""
-
-
-class Request(BaseModel):
-    """A package to check."""
-
-    model_config = ConfigDict(frozen=True)
-
-    folder: Path
-    anchors: Path | None
-    is_signature_required: bool
-    cpu_s: int
-
-
-class Refusal(BaseModel):
-    """A PackageRefused, by its code."""
-
-    model_config = ConfigDict(frozen=True)
-
-    code: str
-    rule: str
-    file: str
-
-
-class Answer(BaseModel):
-    """The result: exactly one of ``found``, ``refused``, ``disk``, ``is_out_of_memory`` and ``bug``."""
-
-    model_config = ConfigDict(frozen=True)
-
-    found: OnboardedFiles | None = None
-    refused: Refusal | None = None
-    disk: str = ""
-    """An error of the disk."""
-    is_out_of_memory: bool = False
-    bug: str = ""
-    """A traceback."""
-    logged: tuple[JsonObject, ...] = ()
-    """Log entries, each with ``level`` and ``event``: the parent writes them."""
-    is_reusable: bool = True
-    """Whether the process takes another package."""
 
 
 def main() -> None:

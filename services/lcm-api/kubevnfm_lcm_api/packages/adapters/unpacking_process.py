@@ -18,9 +18,9 @@ from kubevnfm_kit.child_process import ChildProcesses
 from kubevnfm_kit.errors import OutsideUnavailable
 from pydantic import ValidationError
 
+from kubevnfm_lcm_api.packages.adapters.package_folder import CONTENT, drop_scratch
 from kubevnfm_lcm_api.packages.adapters.signatures import SignatureRefused
-from kubevnfm_lcm_api.packages.adapters.unpacking import CONTENT, drop_scratch
-from kubevnfm_lcm_api.packages.adapters.unpacking_child import ANSWER_BYTES, Answer, Request
+from kubevnfm_lcm_api.packages.adapters.unpacking_exchange import ANSWER_BYTES, Answer, Request
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
 
 log = structlog.get_logger()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kubevnfm_csar.bundles import BundleFacts
+from kubevnfm_csar.bundle_facts import BundleFacts
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.package import Package
 from kubevnfm_csar.vnfd.model import Vnfd
