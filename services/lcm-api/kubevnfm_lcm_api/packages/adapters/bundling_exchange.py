@@ -1,4 +1,4 @@
-"""What is sent to the process that makes packages of bundles, and its answers: apart from its work, as in `unpacking_exchange`."""
+"""The requests to the process that makes packages of bundles, and its answers: apart from its work, as in `unpacking_exchange`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to the process that unpacks packages, and its answers: apart from its work, whose imports the service need not have."""
+"""The requests to the process that unpacks packages, and its answers: apart from its work, whose imports the service does not need."""
 
 from __future__ import annotations
 
