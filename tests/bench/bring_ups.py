@@ -33,10 +33,12 @@ _AT_ONCE, _NAMESPACES = 100, 20
 _OWN_MS, _RATIO, _PER_MINUTE, _RENDERED_MS = 20.0, 1.3, 300.0, 250.0
 """The goals of MC-142."""
 _OBJECTS, _VARIABLES = 1000, 50
+_MANY, _DRY_RUNS, _DRY_RUN_S = 500, 5, 3.0
+"""Objects of one VNF that is changed without a change, and the goal of MC-033."""
 
 
 def _map(name: str) -> str:
-    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{name}-${{part}}'}}\ndata: {{a: '${{part}}', b: '{'b' * 200}'}}\n"
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{name}-${{part}}'}}\ndata: {{a: '${{text}}', b: '{'b' * 200}'}}\n"
 
 
 def _service(name: str) -> str:
@@ -46,11 +48,14 @@ def _service(name: str) -> str:
     )
 
 
-def _package(folder: Path) -> bytes:
+def _package(folder: Path, *, pairs: int = 1, priorities: int = _PRIORITIES) -> bytes:
+    """Return a package with so many pairs of objects in each priority."""
     files, entries = {}, []
-    for number in range(_PRIORITIES):
+    for number in range(priorities):
         file = f"step-{number:02}.yaml"
-        files[f"Files/kubernetes/{file}"] = f"{_map(f'm{number}')}---\n{_service(f's{number}')}"
+        files[f"Files/kubernetes/{file}"] = "---\n".join(
+            f"{_map(f'm{number}-{pair}')}---\n{_service(f's{number}-{pair}')}" for pair in range(pairs)
+        )
         entries.append({"file": file, "priority": number + 1, "wait": "exists"})
     files["Files/kubernetes/artifact-order.yaml"] = json.dumps({"artifacts": entries})
     return variant(folder, vnfd_id=str(uuid4()), files=files)
@@ -106,20 +111,26 @@ def _body(kind: str, name: str, **members: Any) -> dict[str, Any]:
 
 
 async def bring_ups(given: RealKubernetes) -> list[Figure]:
-    """Measure one bring-up after the other, each beside the API server alone, and then a hundred at once."""
+    """Measure one bring-up after the other, each beside the API server alone, a hundred at once, and dry runs of many objects."""
     with tempfile.TemporaryDirectory(prefix="kubevnfm-bench-") as made:
         folder = Path(made)
-        package = folder / "ordered.zip"
+        package, large = folder / "ordered.zip", folder / "large.zip"
         package.write_bytes(_package(folder))
+        large.write_bytes(_package(folder, pairs=_MANY // 2, priorities=1))
         async with (
             single({"ssh_port": 22}, folder / "data") as target,
             Load(target.url) as load,
             _ApiServer(given) as alone,
         ):
             async with GatewayClient(target.url) as client:
-                csar_id = str((await client.onboard(package))["id"])
-            vnfs = _Vnfs(load, await _region(load, given), csar_id)
-            return [*await _one_by_one(vnfs, alone), await _at_once(vnfs)]
+                csar_id, large_id = [str((await client.onboard(each))["id"]) for each in (package, large)]
+            region = await _region(load, given)
+            vnfs = _Vnfs(load, region, csar_id)
+            return [
+                *await _one_by_one(vnfs, alone),
+                await _at_once(vnfs),
+                *await _dry_runs(load, _Vnfs(load, region, large_id)),
+            ]
 
 
 async def _one_by_one(vnfs: _Vnfs, alone: _ApiServer) -> list[Figure]:
@@ -151,6 +162,29 @@ async def _at_once(vnfs: _Vnfs) -> Figure:
     return Figure(f"{_AT_ONCE} of them at once in {_NAMESPACES} namespaces", "/min", [per_minute], _PER_MINUTE, "more")
 
 
+async def _dry_runs(load: Load, vnfs: _Vnfs) -> list[Figure]:
+    """Bring many objects up, and have the API server say what another value would change in half of them."""
+    started = time.perf_counter()
+    vnf = await vnfs.bring_up(f"bench-{uuid4().hex[:8]}", "many")
+    made = time.perf_counter() - started
+    taken: dict[str, list[float]] = {"diff": [], "render": []}
+    for mode, seconds in taken.items():
+        for _ in range(_DRY_RUNS):
+            started = time.perf_counter()
+            path, change = f"{_API}/vnf_instances/{vnf}?dry_run={mode}", {"values": {"text": "changed"}}
+            found, _ = await load.call("PATCH", path, change, {"Content-Type": "application/merge-patch+json"})
+            seconds.append(time.perf_counter() - started)
+            # The implied Namespace is one more.
+            if len(found["objects"]) < _MANY or (mode == "diff" and found["summary"].get("update") != _MANY // 2):
+                raise RuntimeError(f"a dry run of {_MANY} objects found {found.get('summary')}")
+    await vnfs.bring_down(vnf)
+    return [
+        Figure(f"{_MANY} objects: bring-up", "s", [made]),
+        Figure(f"{_MANY} objects: dry run with differences", "s", taken["diff"], _DRY_RUN_S),
+        Figure(f"{_MANY} objects: dry run that renders", "s", taken["render"]),
+    ]
+
+
 class _Vnfs:
     """VNFs of one package in one region."""
 
@@ -160,7 +194,8 @@ class _Vnfs:
     async def bring_up(self, namespace: str, part: str) -> str:
         """Return the id of a VNF once it is ready."""
         body = {
-            "cloud_region_id": self._region, "csar_id": self._csar_id, "namespace": namespace, "values": {"part": part},
+            "cloud_region_id": self._region, "csar_id": self._csar_id, "namespace": namespace,
+            "values": {"part": part, "text": part},
         }  # fmt: skip
         made, _ = await self._load.call("POST", f"{_API}/vnf_instances", body, {"Prefer": "wait=120"})
         if made["status"] != "READY":
@@ -205,7 +240,7 @@ def rendering() -> Figure:
         foreign_namespaces=frozenset(),
         artifacts=[OrderedArtifact(name) for name, _ in texts],
     )
-    values = {f"v{number}": f"value-{number}" for number in range(_VARIABLES)} | {"part": "x"}
+    values = {f"v{number}": f"value-{number}" for number in range(_VARIABLES)} | {"part": "x", "text": "x"}
     taken = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -284,6 +285,26 @@ async def test_a_call_continues_with_the_priority_where_the_last_one_stopped(gro
         # A dry run, and one apply.
         assert (calls["patch configmaps"], calls["patch deployments"]) == (4, 2)
     assert await apply(ground, order, files, attempt=2) == first
+
+
+async def test_priorities_that_end_at_once_are_stored_and_shown_together(ground: Any) -> None:
+    """MC-020, MC-021: not those with a Job, which a repeat after a crash could make again when it is gone."""
+    files: dict[str, Any] = {f"{number:02}.yaml": a_map(f"c{number}") for number in range(24)}
+    order = "".join(f"- {{file: {name}, priority: {n}}}\n" for n, name in enumerate(files))
+    begun = time.monotonic()
+    await apply(ground, order, files)
+    half_seconds = int((time.monotonic() - begun) / 0.5)
+    said = [each.message for each in ground.site.progress if "is done" in each.message]
+    assert said[-1] == "priority 24 of 24: is done"
+    assert len(said) <= 3 + 2 * half_seconds
+    stored = await ground.site.handlers.releases.get(ground.namespace)
+    # Before and after the check, and at the end.
+    assert stored.revision <= 4 + half_seconds
+    job = {"job.yaml": a_job("once", ttlSecondsAfterFinished=600), "z.yaml": a_map("z")}
+    order = "- {file: job.yaml, wait: exists}\n- {file: z.yaml, priority: 1}\n"
+    await apply(ground, order, job, instance=f"{ground.namespace}-jobs")
+    jobs = await ground.site.handlers.releases.get(f"{ground.namespace}-jobs")
+    assert jobs.revision >= 4
 
 
 async def test_a_call_that_is_cancelled_anywhere_makes_nothing_twice(ground: Any, faults: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
@@ -11,7 +12,7 @@ from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ObjectsOrder
-from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable, VnfmError
 from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -71,26 +72,33 @@ async def accept(
     ``instance_id``: None for a random one.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
     """
-    region = await region_of(regions, wanted.cloud_region_id)
-    named = wanted_package(wanted)
-    if not await _is_held(on, named):
-        if group_operation is None and onap is None:
-            return await _accept_awaiting(on, regions, region, wanted, named, body, origin, instance_id)
-        raise Unprocessable(named.place, f"VNF package {named.csar_id} is not held")
-    made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
-    accepting = bring_up.accept(
-        on,
-        made,
-        package,
-        region.id,
-        asked,
-        protected_namespaces=region.protected_namespaces,
-        check_places=check_places,
-        instance_id=instance_id,
-        group_operation=group_operation,
-        onap=onap,
-    )
-    return await pointed(accepting)
+    region = await named_region(regions, wanted.cloud_region_id)
+    async with _answering(regions, region) as answers:
+        named = wanted_package(wanted)
+        if not await _is_held(on, named):
+            if group_operation is None and onap is None:
+                await answers
+                return await _accept_awaiting(on, regions, region, wanted, named, body, origin, instance_id)
+            raise Unprocessable(named.place, f"VNF package {named.csar_id} is not held")
+        made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
+
+        async def check(vnf_instance_id: str, order: ObjectsOrder) -> None:
+            await answers
+            await check_places(vnf_instance_id, order)
+
+        accepting = bring_up.accept(
+            on,
+            made,
+            package,
+            region.id,
+            asked,
+            protected_namespaces=region.protected_namespaces,
+            check_places=check,
+            instance_id=instance_id,
+            group_operation=group_operation,
+            onap=onap,
+        )
+        return await pointed(accepting)
 
 
 async def _is_held(on: RequestServices, named: WantedPackage) -> bool:
@@ -345,10 +353,28 @@ def _check_nulls(values: object, place: str) -> None:
 async def region_of(regions: CloudRegions, region_id: str) -> CloudRegion:
     """Return the region of an id, or of a name that one owner has. Raises Unprocessable; RegionUnavailable."""
     region = await named_region(regions, region_id)
+    await _check_health(regions, region)
+    return region
+
+
+async def _check_health(regions: CloudRegions, region: CloudRegion) -> None:
     health = await regions.health(region.cloud_owner, region.cloud_region)
     if not health.reachable:
         raise RegionUnavailable(f"cloud region {region.id} does not answer: {health.reason}")
-    return region
+
+
+@asynccontextmanager
+async def _answering(regions: CloudRegions, region: CloudRegion) -> AsyncIterator[Awaitable[None]]:
+    """Yield what returns once the region answers, which is asked beside the block. Raises RegionUnavailable rather than errors of the block."""
+    answers = asyncio.create_task(_check_health(regions, region), name="region-health")
+    try:
+        yield answers
+    except VnfmError:
+        await answers
+        raise
+    finally:
+        answers.cancel()
+        await asyncio.gather(answers, return_exceptions=True)
 
 
 async def named_region(regions: CloudRegions, region_id: str, place: str = "cloud_region_id") -> CloudRegion:

@@ -117,8 +117,16 @@ class ApplyRun:
     async def _find_existing(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
         """Return the objects that exist already."""
         cluster = self.wait.cluster
-        places = [(each.resource, each.key) for each in objects]
-        return await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
+        implied = [each for each in objects if each.is_implied]
+        bodies = await each_of(implied, lambda each: cluster.get(each.resource, each.key))
+        there = {each.key: body for each, body in zip(implied, bodies, strict=True) if body is not None}
+        # In a namespace that is absent there is nothing.
+        absent = {each.key.name for each in implied if each.key not in there}
+        places = [
+            (each.resource, each.key) for each in objects if not each.is_implied and each.key.namespace not in absent
+        ]
+        found = await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
+        return there | dict(found)
 
     async def _check_namespace(
         self,

@@ -74,13 +74,18 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
     webhooks = webhooks_of(objects)
     refusals: list[ObjectRefused] = []
 
+    # Where the namespace does not exist yet, the API server would reject all.
+    checked = [
+        each
+        for each in objects
+        if each.key.namespace not in namespaces and not (each.is_create_only and each.key in there)
+    ]
+    if all(each.is_implied for each in checked):
+        # The Namespace is sent first and by itself, so its apply says the same.
+        return
+
     async def check(each: Wanted) -> None:
-        # Its namespace does not exist yet, so the API server would reject it.
-        if each.key.namespace in namespaces:
-            return
         present = there.get(each.key)
-        if present is not None and each.is_create_only:
-            return
         body = fields_rehearsed(each, present)
         try:
             after = await cluster.apply(each.resource, each.key, body, dry_run=True, takes_fields=each.takes_fields)
@@ -93,6 +98,6 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
         except WebhookUnavailable as error:  # the real request waits for it
             log.info("webhook_unavailable", object=str(each.key), reason=str(error))
 
-    await each_of(objects, check)
+    await each_of(checked, check)
     if refusals:
         raise ObjectsRefused(refusals)

@@ -37,7 +37,7 @@ from kubevnfm_infra_k8s.domain.changing.handing_over import fields_rehearsed
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.hooks.sequence import hooks_at
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, name_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, labels_of, name_of
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.existing import MANY, readable
@@ -63,14 +63,13 @@ class DryRun:
             rendered = [_shown(each, object=_body(each)) for each in self.plan.objects]
             early, late = ([_hook(*each, object=_body(each[0])) for each in found] for found in (before, after))
             return DryRunReport(objects=(*early, *rendered, *late))
-        absent = {
-            each.key.name
-            for each in self.plan.objects
-            if each.key.api_kind == ("v1", "Namespace")
-            and await readable(self.cluster, each.resource, each.key) is None
-        }
+        namespaces = [each for each in self.plan.objects if each.key.api_kind == ("v1", "Namespace")]
+        bodies = await each_of(namespaces, lambda each: readable(self.cluster, each.resource, each.key))
+        absent = {each.key.name for each, body in zip(namespaces, bodies, strict=True) if body is None}
         listed = await self._listed(absent)
-        judged = await each_of(self.plan.objects, lambda each: self._judged(each, mode, absent, listed))
+        answered = await each_of(self.plan.objects, lambda each: self._judged(each, mode, absent, listed))
+        # All in one thread: each would wait for the interpreter's lock by itself.
+        judged = await asyncio.to_thread(lambda: [_shown_of(each) for each in answered])
         wanted = {each.key.identity for each in self.plan.objects}
         going = [
             each
@@ -109,7 +108,7 @@ class DryRun:
                     f"{wanted.key} exists from an earlier run, and its hook_delete has no {HookDelete.BEFORE_CREATION}"
                 )
             return _hook(wanted, point, action=action, error=error, object=_body(wanted) if mode == "server" else None)
-        shown = await self._judged(wanted, mode, absent, {})
+        shown = _shown_of(await self._judged(wanted, mode, absent, {}))
         return shown.model_copy(update={"action": action, "hook": point.value})
 
     async def _listed(self, absent: Collection[str]) -> Mapping[ObjectKey, Body]:
@@ -119,18 +118,22 @@ class DryRun:
             for each in self.plan.objects
             if each.resource.is_persistent and each.key.namespace and each.key.namespace not in absent
         )
-        found: dict[ObjectKey, Body] = {}
-        for (resource, namespace), count in places.items():
+        labels = f"{INSTANCE_LABEL}={self.release.vnf_instance_id}"
+
+        async def listed(place: tuple[Resource, str]) -> Mapping[ObjectKey, Body]:
+            resource, namespace = place
             # Refused: each is read by itself then.
             with suppress(ObjectRefused):
-                if count >= MANY and await self.cluster.resource(resource.api_version, resource.kind) is not None:
-                    labels = f"{INSTANCE_LABEL}={self.release.vnf_instance_id}"
+                if await self.cluster.resource(resource.api_version, resource.kind) is not None:
                     bodies = await self.cluster.list(resource, namespace=namespace, labels=labels)
-                    found |= {
+                    return {
                         ObjectKey(resource.api_version, resource.kind, namespace, name_of(body)): body
                         for body in bodies
                     }
-        return found
+            return {}
+
+        many = [place for place, count in places.items() if count >= MANY]
+        return {key: body for found in await each_of(many, listed) for key, body in found.items()}
 
     async def _present(self, wanted: Wanted, listed: Mapping[ObjectKey, Body]) -> Body | None:
         if wanted.key in listed or not wanted.resource.is_persistent:
@@ -139,7 +142,7 @@ class DryRun:
 
     async def _judged(
         self, wanted: Wanted, mode: DryRunMode, absent: Collection[str], listed: Mapping[ObjectKey, Body]
-    ) -> DryRunObject:
+    ) -> DryRunObject | _Comparison:
         action: Action | None = "create" if mode == "diff" else None
         served = await self.cluster.resource(*wanted.key.api_kind)
         if wanted.key.namespace in absent or served is None:
@@ -174,10 +177,24 @@ class DryRun:
             return _shown(wanted, checked=True, object=masked(wanted.key, comparable(stored)))
         if there is None:
             return _shown(wanted, action=action, checked=True)
-        return await asyncio.to_thread(_compared, wanted, there, stored, "update" if action == "create" else "adopt")
+        return _Comparison(wanted, there, stored, "update" if action == "create" else "adopt")
 
 
-def _compared(wanted: Wanted, there: Body, stored: Body, action: Action) -> DryRunObject:
+@dataclass(frozen=True)
+class _Comparison:
+    """An object as it is and as the API server would store it, yet to be compared."""
+
+    wanted: Wanted
+    there: Body
+    stored: Body
+    action: Action
+
+
+def _shown_of(judged: DryRunObject | _Comparison) -> DryRunObject:
+    """Return what is shown of an object; it is compared now, which takes long for large ones."""
+    if isinstance(judged, DryRunObject):
+        return judged
+    wanted, there, stored, action = judged.wanted, judged.there, judged.stored, judged.action
     compared = (without_fields(each, wanted.ignored) for each in (there, stored))
     found = [each for each in differences(*compared) if each[0] != wanted.autoscaled_at]
     if not found:

@@ -11,6 +11,7 @@ from typing import Final
 
 from kubevnfm_csar.waits import Wait
 from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.errors import (
@@ -33,6 +34,12 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 _NAMED: Final = 5
 """The most objects that the progress of a stage names."""
+_STORED_EVERY_S: Final = 0.5
+"""Stages that end sooner one after the other are stored together. A crash repeats them: their objects are as they were."""
+_SHOWN_EVERY_S: Final = 0.25
+"""Priorities that end sooner one after the other are shown by the last of them."""
+_PASSING: Final = frozenset({"Job", "Pod"})
+"""Kinds whose objects end by themselves, and may be deleted then. Custom kinds may be such."""
 
 
 @dataclass
@@ -62,7 +69,14 @@ class StageRun:
     _is_stored: bool = True
     """Whether the ends of all stages are stored, or being stored."""
     _storing: asyncio.Task[Release] | None = None
-    """The write of the end of a stage, beside which the next one is sent."""
+    """The write of the ends of stages, beside which the next ones are sent."""
+    _storing_at: float = float("-inf")
+    """When it began."""
+    _is_passing: bool = False
+    """Whether a stage whose end is not stored has objects that a repeat could make again after their end."""
+    _unshown: Stage | None = None
+    """The last priority that has ended, if that is not shown yet."""
+    _shown_at: float = float("-inf")
 
     async def apply(self) -> None:
         """Send the objects of all stages, unless an earlier call has done so, and wait for them.
@@ -71,10 +85,16 @@ class StageRun:
         """
         try:
             await self._apply()
+            await self._show_ended()
         except asyncio.CancelledError:
             if self._storing is not None:
                 self._storing.cancel()
                 self._storing = None
+            raise
+        except (VnfmError, StillWaiting):
+            # The caller reads what exists, and a later call where to continue.
+            await self._show_ended()
+            await self._store_beside(at_once=True)
             raise
         finally:
             await self._stored()
@@ -159,13 +179,27 @@ class StageRun:
         # Without an order there is nothing to continue with but the wait for all objects.
         elif stage.is_ordered:
             self._is_stored = False
-        if stage.is_ordered:
-            total = len(stage.objects)
-            await self.progress.on(str(stage), "is done", done=total, total=total)
+            self._is_passing |= any(each.key.kind in _PASSING or each.key.is_custom for each in stage.objects)
+        if stage.is_apart:
+            await self._show(stage)
+        elif stage.is_ordered:
+            self._unshown = stage
+            if asyncio.get_running_loop().time() - self._shown_at >= _SHOWN_EVERY_S:
+                await self._show_ended()
+
+    async def _show_ended(self) -> None:
+        if self._unshown is not None:
+            await self._show(self._unshown)
+            self._unshown, self._shown_at = None, asyncio.get_running_loop().time()
+
+    async def _show(self, stage: Stage) -> None:
+        total = len(stage.objects)
+        await self.progress.on(str(stage), "is done", done=total, total=total)
 
     async def _await(self, left: Sequence[Stage]) -> None:
         """Return when one of the stages that were sent is done, or another one can begin. Raises StillWaiting."""
-        await self._store_beside()
+        await self._show_ended()
+        await self._store_beside(at_once=True)
         running = [(each, sent_at) for each in left if (sent_at := self._sent_at(each)) is not None]
         assert running, "the reader of the order refuses cycles"
         objects: list[Wanted] = []
@@ -209,8 +243,9 @@ class StageRun:
         bodies: dict[ObjectKey, Body] = {}
         for number, wave in enumerate(waves(objects)):
             if number:
-                # A rollback after a crash then knows which objects are ours.
-                await self._store()
+                # A rollback after a crash then knows which objects are ours; until then by their label alone.
+                self._is_stored = False
+                await self._store_beside(at_once=True)
             await self._wait_for(wave)
             sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
             bodies.update(self._written(sent.bodies, objects))
@@ -234,14 +269,17 @@ class StageRun:
     async def _store(self) -> None:
         await self._stored()
         self.release = await self.releases.save(self.release)
-        self._is_stored = True
+        self._is_stored, self._is_passing = True, False
 
-    async def _store_beside(self) -> None:
-        """Begin to store the ends of stages. A crash during the write repeats them: their objects are as they were."""
-        if not self._is_stored:
-            await self._stored()
-            self._storing = asyncio.create_task(self.releases.save(self.release), name="store-stages")
-            self._is_stored = True
+    async def _store_beside(self, *, at_once: bool = False) -> None:
+        """Begin to store the ends of stages, unless some were stored a moment ago; ``at_once``: in any case."""
+        now = asyncio.get_running_loop().time()
+        is_due = at_once or self._is_passing or now - self._storing_at >= _STORED_EVERY_S
+        if self._is_stored or not is_due:
+            return
+        await self._stored()
+        self._storing = asyncio.create_task(self.releases.save(self.release), name="store-stages")
+        self._storing_at, self._is_stored, self._is_passing = now, True, False
 
     async def _stored(self) -> None:
         """Return when the last write is done. Raises RevisionConflict."""

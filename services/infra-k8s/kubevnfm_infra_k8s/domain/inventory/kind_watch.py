@@ -38,6 +38,8 @@ _BATCH: Final = 64
 _LOST_WRITES: Final = 20
 _RETRY_S: Final = 1.0
 _WATCHED: Final = frozenset({"list", "watch"})
+_ANOTHER: Final = -1
+"""The hash of a record that shows another state than was seen; no object has it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class KindWatch:
     _writing: Mapping[str, SeenObject | None] = field(default_factory=dict)
     """Those that are being written."""
     _known: dict[str, int] = field(default_factory=dict)
-    """The hash of what was written, by the same name: most events change nothing that is kept."""
+    """The hash of what the record shows, by the same name: most events change nothing that is kept, and what has no record yet
+    needs none to be read."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -193,6 +196,7 @@ class KindWatch:
                     self._known[name] = hash(seen)
                     self._pending.pop(name, None)
                 else:
+                    self._known[name] = _ANOTHER
                     self._pending[name] = seen
             self._woken.set()
         for number, name in enumerate(missing):
@@ -230,9 +234,10 @@ class KindWatch:
         namespace, _, own = name.rpartition("/")
         key = record_id(self.vim_id, group_of(self.api_version), self.kind, namespace or self.namespace, own)
         records = self.watching.records
-        for _ in range(_LOST_WRITES):
+        for lost in range(_LOST_WRITES):
             self.watching.term.check()
-            old = await records.get(key)
+            is_new = seen is not None and name not in self._known and not lost
+            old = None if is_new else await records.get(key)
             new = await self._record(seen, old) if seen is not None else None
             if new is not None and new.id != key:
                 # A name or namespace that no API server accepts, or not what was asked for: it could not be found again.

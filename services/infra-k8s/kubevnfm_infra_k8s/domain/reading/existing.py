@@ -33,8 +33,9 @@ async def find_all(
             groups.setdefault((resource, key.namespace), []).append(key)
     found: dict[ObjectKey, Body] = {}
     listed: set[ObjectKey] = set()
-    for (resource, namespace), keys in groups.items():
-        bodies = await _listed(cluster, resource, namespace) if len(keys) >= MANY else None
+    many = [(place, keys) for place, keys in groups.items() if len(keys) >= MANY]
+    lists = await each_of(many, lambda each: _listed(cluster, *each[0]))
+    for (_, keys), bodies in zip(many, lists, strict=True):
         if bodies is not None:
             listed.update(keys)
             found |= {key: bodies[key.name] for key in keys if key.name in bodies}

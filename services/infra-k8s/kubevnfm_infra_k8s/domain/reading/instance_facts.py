@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Final
 
@@ -37,16 +38,13 @@ _POOL: Final = "VirtualMachinePool"
 async def running_parts(cluster: Cluster, vnf_instance_id: str, workloads: Collection[ObjectKey]) -> RunningParts:
     """Return what of the instance runs in the namespaces of these workloads."""
     bearing = [key for key in workloads if bears_machines(key)]
-    return RunningParts(
-        pods=await _labelled(cluster, PODS, vnf_instance_id, [key for key in workloads if not bears_machines(key)]),
-        replica_sets=await _labelled(
-            cluster, REPLICA_SETS, vnf_instance_id, [key for key in workloads if key.kind == "Deployment"]
-        ),
-        machines=await _labelled(cluster, MACHINE_INSTANCES, vnf_instance_id, bearing),
-        pooled=await _labelled(
-            cluster, VIRTUAL_MACHINES, vnf_instance_id, [key for key in bearing if key.kind == _POOL]
-        ),
+    pods, replica_sets, machines, pooled = await asyncio.gather(
+        _labelled(cluster, PODS, vnf_instance_id, [key for key in workloads if not bears_machines(key)]),
+        _labelled(cluster, REPLICA_SETS, vnf_instance_id, [key for key in workloads if key.kind == "Deployment"]),
+        _labelled(cluster, MACHINE_INSTANCES, vnf_instance_id, bearing),
+        _labelled(cluster, VIRTUAL_MACHINES, vnf_instance_id, [key for key in bearing if key.kind == _POOL]),
     )
+    return RunningParts(pods=pods, replica_sets=replica_sets, machines=machines, pooled=pooled)
 
 
 async def _labelled(
@@ -63,15 +61,20 @@ async def _labelled(
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     """Return the event with the objects of the inventory and the pods that run VDUs."""
     workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
-    found = await running_parts(cluster, release.vnf_instance_id, workloads)
+    found, restarting, services, providers = await asyncio.gather(
+        running_parts(cluster, release.vnf_instance_id, workloads),
+        _restarting(cluster, release),
+        _node_ports(cluster, release),
+        providers_in(cluster, release),
+    )
     return ObjectsApplied(
         namespace=release.namespace,
-        objects=objects_of(release, restarting=await _restarting(cluster, release)),
+        objects=objects_of(release, restarting=restarting),
         hooks=hooks_of(release),
         pods=tuple(vnfcs_of_vdus(workloads, found)),
         kept_objects=release.kept_objects,
-        services=await _node_ports(cluster, release),
-        providers=await providers_in(cluster, release),
+        services=services,
+        providers=providers,
     )
 
 

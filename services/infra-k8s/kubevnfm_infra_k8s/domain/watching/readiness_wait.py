@@ -31,6 +31,8 @@ _REPORT_S: Final = 5.0
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _LONGEST_LOOK_S: Final = 3600.0
+_SHOWN_S: Final = 5.0
+"""How long the answer to a write is a proof that the object is ready."""
 
 
 def deadline_of(command: datetime | None, began: datetime, wait_s: float) -> datetime:
@@ -57,6 +59,8 @@ class ReadinessWait:
     expressions: Expressions
     complete: set[ObjectKey] = field(default_factory=set)
     """The Jobs that were seen complete, in all waits of this step."""
+    _shown: dict[ObjectKey, float] = field(default_factory=dict)
+    """When the answer to a write has shown an object ready; none from before the last wait."""
 
     async def until_ready(
         self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float | None = None
@@ -95,6 +99,7 @@ class ReadinessWait:
         within_s: float | None,
     ) -> _Found | None:
         loop = asyncio.get_running_loop()
+        self._shown.clear()
         # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
@@ -185,7 +190,15 @@ class ReadinessWait:
         if is_complete_job(body):
             self.complete.add(each.key)
         # Expressions are evaluated in another process, and look at what a controller has written.
-        return each.key in self.complete or (each.wanted is None and self._verdict(each, body).is_current)
+        is_ready = each.key in self.complete or (each.wanted is None and self._verdict(each, body).is_current)
+        if is_ready:
+            self._shown[each.key] = asyncio.get_running_loop().time()
+        return is_ready
+
+    def is_shown_ready(self, awaited: Sequence[Awaited]) -> bool:
+        """Return whether the answers to writes have just shown all of these ready, and no wait came between."""
+        since = asyncio.get_running_loop().time() - _SHOWN_S
+        return all(self._shown.get(each.key, float("-inf")) >= since for each in awaited)
 
     def _judge(
         self,
