@@ -38,6 +38,7 @@ from servers.vnf_networks import networks
 from worlds.given_charts import GivenCharts
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
+from worlds.health_checks import health_check_owner
 from worlds.link_world import GivenRegionLabels, NoLinks
 from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
@@ -140,6 +141,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
             SqliteStore.open(folder / "documents.db") as store,
             KubernetesClusters.open(ring, networks()) as clusters,
             Downloads.open(AddressRules()) as downloads,
+            health_check_owner(store, ring, clusters, {}) as checks,
         ):
             for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
                 await store.ensure_indexes(collection, indexes)
@@ -160,6 +162,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 volumes=NoVolumes(),
                 outputs=Outputs(KeptOutputs(), clock),
                 hooks=StoredHooks(store, ring),
+                checks=checks,
                 region_labels=GivenRegionLabels(),
                 expressions=CelExpressions(),
                 clock=clock,

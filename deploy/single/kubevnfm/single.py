@@ -17,6 +17,7 @@ from kubevnfm_clients.charts import HttpChartPrograms, HttpFetchedCharts
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
+from kubevnfm_clients.multicloud.health_checks import HttpHealthChecks
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -209,7 +210,8 @@ def _multicloud(
     dry_runs = HttpDryRuns(objects_url, token, session, ring=ring)
     verdicts = HttpVerdicts(objects_url, token, session)
     charts = HttpChartPrograms(objects_url, token, session)
-    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts, charts)
+    checks = HttpHealthChecks(objects_url, token, session)
+    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts, charts, checks)
 
 
 def _on_loopback(port: int) -> str:

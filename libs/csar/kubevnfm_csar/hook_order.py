@@ -7,7 +7,7 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
-from kubevnfm_csar.hooks import HOOK_ANNOTATION, MOST_HOOKS, Point, a_hook
+from kubevnfm_csar.hooks import HOOK_ANNOTATION, MOST_HOOKS, OF_ORDERS, Point, a_hook
 from kubevnfm_csar.object_treatment import Applying
 from kubevnfm_csar.order_graph import (
     Names,
@@ -57,8 +57,8 @@ def _with_annotation(document: OrderedDocument, problems: list[str]) -> OrderedD
     said = annotation_of(document.body, HOOK_ANNOTATION)
     if said is None:
         return document
-    if said not in list(Point):
-        problems.append(f"{document.place}: {HOOK_ANNOTATION}: one of {', '.join(Point)} expected")
+    if said not in OF_ORDERS:
+        problems.append(f"{document.place}: {HOOK_ANNOTATION}: one of {', '.join(OF_ORDERS)} expected")
         return document
     return replace(document, artifact=replace(document.artifact, hook=a_hook(Point(said))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from kubevnfm_csar.hooks import APPLIES, USUAL_DELETE, Hook, HookDelete, Occasion, Point, a_hook
+from kubevnfm_csar.hooks import APPLIES, OF_ORDERS, USUAL_DELETE, Hook, HookDelete, Occasion, Point, a_hook
 from kubevnfm_csar.order_members import ON_IN_YAML, OrderMembers
 
 MEMBERS: Final = ("hook", "hook_delete", "on")
@@ -20,8 +20,8 @@ def read_hook(members: OrderMembers, body: dict[str, Any]) -> Hook | None:
                 members.wrong(members.line(body, name), f"{_shown(name)}: expected with hook alone")
         return None
     point = _word(body["hook"], Point)
-    if point is None:
-        members.wrong(members.line(body, "hook"), f"hook: one of {', '.join(Point)} expected")
+    if point not in OF_ORDERS:
+        members.wrong(members.line(body, "hook"), f"hook: one of {', '.join(OF_ORDERS)} expected")
         return None
     occasions, delete = frozenset(Occasion), USUAL_DELETE
     on = next((name for name in ("on", ON_IN_YAML) if name in body), None)

@@ -27,6 +27,8 @@ class Point(StrEnum):
     POST_DELETE = "post-delete"
     ON_FAILURE = "on-failure"
     """Once when an apply has failed."""
+    TEST = "test"
+    """In a health check. Hooks of Helm alone have it."""
 
 
 class Occasion(StrEnum):
@@ -49,6 +51,8 @@ class HookDelete(StrEnum):
 APPLIES: Final = frozenset({Point.PRE_APPLY, Point.POST_APPLY})
 """The points that an occasion limits."""
 DELETIONS: Final = frozenset({Point.PRE_DELETE, Point.POST_DELETE})
+OF_ORDERS: Final = tuple(each for each in Point if each is not Point.TEST)
+"""The points that an order, or an annotation of ours, may name."""
 USUAL_DELETE: Final = frozenset({HookDelete.BEFORE_CREATION})
 
 
@@ -81,7 +85,7 @@ def a_hook(
     return Hook(frozenset((point, each) for each in occasions), frozenset(delete))
 
 
-_HELM: Final[Mapping[str, tuple[Point, Collection[Occasion]] | None]] = {
+_HELM: Final[Mapping[str, tuple[Point, Collection[Occasion]]]] = {
     "pre-install": (Point.PRE_APPLY, [Occasion.CREATE]),
     "pre-upgrade": (Point.PRE_APPLY, [Occasion.UPDATE]),
     "pre-rollback": (Point.PRE_APPLY, [Occasion.ROLLBACK]),
@@ -90,10 +94,9 @@ _HELM: Final[Mapping[str, tuple[Point, Collection[Occasion]] | None]] = {
     "post-rollback": (Point.POST_APPLY, [Occasion.ROLLBACK]),
     "pre-delete": (Point.PRE_DELETE, tuple(Occasion)),
     "post-delete": (Point.POST_DELETE, tuple(Occasion)),
-    "test": None,
-    "test-success": None,
+    "test": (Point.TEST, tuple(Occasion)),
+    "test-success": (Point.TEST, tuple(Occasion)),
 }
-"""Helm's hooks; None: they run for a test of the release alone."""
 _HELM_POLICIES: Final = {
     "before-hook-creation": HookDelete.BEFORE_CREATION,
     "hook-succeeded": HookDelete.ON_SUCCESS,
@@ -101,13 +104,8 @@ _HELM_POLICIES: Final = {
 }
 
 
-def is_helm_hook(body: Mapping[str, Any]) -> bool:
-    """Return whether an object of a chart is a hook of Helm, tests included."""
-    return isinstance(_annotations(body).get(_HELM_HOOK), str)
-
-
 def helm_hook(body: Mapping[str, Any]) -> Hook | None:
-    """Return the hook that an object of a chart is; None if it is none, or runs for tests alone.
+    """Return the hook that an object of a chart is; None if it is none.
 
     Raises ValueError for annotations that Helm does not know.
     """
@@ -119,9 +117,8 @@ def helm_hook(body: Mapping[str, Any]) -> Hook | None:
     for name in _words(given):
         if name not in _HELM:
             raise ValueError(f"{_HELM_HOOK}: one of {', '.join(_HELM)} expected, not {name[:100]}")
-        found = _HELM[name]
-        if found is not None:
-            at.update((found[0], occasion) for occasion in found[1])
+        point, occasions = _HELM[name]
+        at.update((point, occasion) for occasion in occasions)
     if not at:
         return None
     policies = _words(annotations.get(_HELM_DELETE))

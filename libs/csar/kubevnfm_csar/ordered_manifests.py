@@ -13,7 +13,7 @@ from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.hook_order import with_hooks
-from kubevnfm_csar.hooks import helm_hook, is_helm_hook
+from kubevnfm_csar.hooks import helm_hook
 from kubevnfm_csar.machine_bindings import removed_bindings
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import RESERVED, Filling, merged
@@ -98,7 +98,7 @@ def documents_of(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> Iter
 def _of_charts(
     order: ArtifactOrder, charts: Mapping[str, Sequence[tuple[str, str]]], problems: list[str]
 ) -> Iterator[OrderedDocument]:
-    """Yield the objects of the templates of charts. Tests of a chart are none of them."""
+    """Yield the objects of the templates of charts."""
     artifacts, budget = {each.file: each for each in order.artifacts}, budget_of_a_set()
     for chart, templates in charts.items():
         number = 0
@@ -111,8 +111,7 @@ def _of_charts(
                 except ValueError as error:
                     problems.append(f"{each.place}: {error}")
                     continue
-                if hook is not None or not is_helm_hook(body):
-                    yield replace(each, number=number, artifact=replace(each.artifact, hook=hook))
+                yield replace(each, number=number, artifact=replace(each.artifact, hook=hook))
 
 
 def _documents(artifact: OrderedArtifact, text: str, budget: Budget, template: str = "") -> Iterator[OrderedDocument]:

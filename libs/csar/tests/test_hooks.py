@@ -104,9 +104,9 @@ def test_the_time_of_hooks_is_added_to_that_of_the_objects() -> None:
         ("- {chart: web, substitute: true}", "o.yaml:2: substitute: no such member"),
         (
             "- {chart: none}",
-            "o.yaml:2: chart: an archive of the package, or a folder with Chart.yaml, expected, not none",
+            "o.yaml:2: chart: an archive of the package, a folder with Chart.yaml, or oci and digest, expected, not none",
         ),
-        ("- {chart: {oci: x}}", "o.yaml:2: chart: an archive of the package"),
+        ("- {chart: {oci: x}}", "o.yaml:2: chart: oci and digest expected, as texts"),
         ("- {chart: web}\n- {chart: Files/web/}", "Files/web is listed twice"),
     ],
 )
@@ -165,7 +165,7 @@ def test_hooks_come_after_hooks_of_their_point_alone(artifacts: str, files: Mapp
     assert problem in refusal(artifacts, files)
 
 
-def test_a_chart_gives_objects_and_hooks_and_no_tests() -> None:
+def test_a_chart_gives_objects_and_hooks_and_tests_among_them() -> None:
     """MC-048, MC-141: what comes after a chart comes after its objects; a file inside a chart is not ignored, but part of it."""
     artifacts = "- {chart: web, priority: 2}\n- {chart: more.tgz}\n- {file: a.yaml, after: [web]}\n"
     order = read(artifacts)
@@ -180,14 +180,17 @@ def test_a_chart_gives_objects_and_hooks_and_no_tests() -> None:
     ]
     found = documents(artifacts, {"Files/a.yaml": a_map("a")}, {"Files/web": templates, "more.tgz": []})
     assert hooks(found)["pre"].weight == -2
+    assert hooks(found)["pre"].points == {Point.PRE_APPLY, Point.TEST}
+    assert hooks(found)["test"].points == {Point.TEST}
     assert [(each.body["metadata"]["name"], each.place, each.after) for each in found] == [
         ("a", "Files/a.yaml, document 1", frozenset({("Files/web", 0)})),
         ("kept", "Files/web: web/templates/y.yaml, document 3", None),
         ("pre", "Files/web: web/templates/x.yaml, document 1", None),
+        ("test", "Files/web: web/templates/y.yaml, document 2", None),
     ]
     # A priority of the order takes the place of the weight.
     moved = f"{artifacts}objects:\n- {{object: {{kind: ConfigMap, name: pre}}, priority: 5}}\n"
-    (pre,) = (
+    (pre, _) = (
         each.artifact
         for each in documents(moved, {"Files/a.yaml": a_map("a")}, {"Files/web": templates, "more.tgz": []})
         if each.artifact.hook is not None
@@ -205,6 +208,7 @@ def test_a_chart_gives_objects_and_hooks_and_no_tests() -> None:
         ("post-upgrade", Point.POST_APPLY, {Occasion.UPDATE}),
         ("pre-rollback", Point.PRE_APPLY, {Occasion.ROLLBACK}),
         ("post-delete", Point.POST_DELETE, set(Occasion)),
+        ("test", Point.TEST, set(Occasion)),
     ],
 )
 def test_helms_hooks_map_to_points_and_occasions(name: str, point: Point, occasions: set[Occasion]) -> None:

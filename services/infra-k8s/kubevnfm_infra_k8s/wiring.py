@@ -46,6 +46,7 @@ from kubevnfm_worker.worker import CommandWorker
 from kubevnfm_infra_k8s.adapters import (
     documents,
     sources,
+    stored_checks,
     stored_exports,
     stored_features,
     stored_hooks,
@@ -67,6 +68,9 @@ from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
 from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, LabelsOfRegions, RegionDirectory, RegisteredRegions
 from kubevnfm_infra_k8s.adapters.stored_exports import NoExport, StoredExports
 from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
+from kubevnfm_infra_k8s.domain.health_checks.owner import HealthCheckOwner
+from kubevnfm_infra_k8s.domain.health_checks.passes import HealthCheckPasses
+from kubevnfm_infra_k8s.domain.health_checks.record import StoredCheck
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
@@ -100,6 +104,7 @@ _INDEXES = {
     **documents.INDEXES,
     sources.FETCHED: sources.INDEXES,
     stored_hooks.HOOKS: stored_hooks.INDEXES,
+    **stored_checks.INDEXES,
     **stored_inventory.INDEXES,
     **stored_links.INDEXES,
     **stored_outputs.INDEXES,
@@ -146,6 +151,7 @@ async def infra_k8s(
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
         _reconciled(settings, backends, clusters, vims, regions) as (links, volumes),
+        _health_checks(settings, backends, clusters, vims, regions) as checks,
         _outputs(backends) as outputs,
         _inventory(settings, backends, clusters, vims, regions, outputs) as inventory,
     ):
@@ -165,6 +171,7 @@ async def infra_k8s(
             volumes=InstanceVolumes(volumes),
             outputs=outputs,
             hooks=stored_hooks.StoredHooks(store, key_ring),
+            checks=checks,
             region_labels=LabelsOfRegions(regions),
             clock=clock,
             wait_s=settings.wait_s,
@@ -174,22 +181,14 @@ async def infra_k8s(
             gone_timeout_s=settings.gone_timeout_s,
         )
         watching = WatchHandler(clusters, vims, watches, backends.bus, clock)
-        comparison = ComparisonHandler(
-            clusters=clusters,
-            vims=vims,
-            releases=handlers.releases,
-            shared=handlers.shared,
-            watches=object_watches,
-            bus=backends.bus,
-            clock=clock,
-        )
+        comparison = _comparison(handlers, clusters, object_watches, backends)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         _handle_objects(worker, handlers)
         _handle_machines(worker, MachineHandlers(**vars(handlers), watches=watches))
         _handle_watches(worker, watching, comparison)
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
-            LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm,
+            LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm, checks,
             clusters.metrics.routes(stored_links.StoredLinkStates(store)),
             token=settings.internal_token.get_secret_value(),
         )  # fmt: skip
@@ -200,6 +199,21 @@ async def infra_k8s(
         ):
             await worker.start()
             yield InfraK8s(port, links, volumes)
+
+
+def _comparison(
+    handlers: ObjectHandlers, clusters: KubernetesClusters, watches: ObjectWatches, backends: Backends
+) -> ComparisonHandler:
+    """Return the handler that looks for drift."""
+    return ComparisonHandler(
+        clusters=clusters,
+        vims=handlers.vims,
+        releases=handlers.releases,
+        shared=handlers.shared,
+        watches=watches,
+        bus=backends.bus,
+        clock=backends.clock,
+    )
 
 
 async def _ensure_indexes(settings: Settings, backends: Backends) -> None:
@@ -279,6 +293,29 @@ async def _reconciled(
             _rounds(settings, backends, "persistent_volumes", on_all_volumes),
         ):
             yield links, volumes
+
+
+@asynccontextmanager
+async def _health_checks(
+    settings: Settings,
+    backends: Backends,
+    clusters: KubernetesClusters,
+    vims: VimDirectory,
+    regions: RegionDirectory,
+) -> AsyncIterator[HealthCheckOwner]:
+    """Yield the owner of health checks, with the work on them running."""
+    store, clock, records = backends.store, backends.clock, stored_checks.StoredChecks(backends.store)
+    releases, hooks = documents.StoredReleases(store), stored_hooks.StoredHooks(store, backends.key_ring)
+    expressions, waits = CelExpressions(), (settings.settle_s, settings.ready_timeout_s)
+
+    def on_checks(cluster: Cluster) -> HealthCheckPasses:
+        return HealthCheckPasses(records, releases, hooks, expressions, cluster, clock, *waits, on_all.wake)
+
+    turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
+    on_all = ReconcilingWork[StoredCheck]("health-check", records, turning, known, vims, clusters, on_checks, clock)
+    rounds = Rounds(store, clock, "health_checks", settings.reconcile_rounds_s)
+    async with on_all.running(), background(health_checks=rounds.repeat(on_all.bring_all)):
+        yield HealthCheckOwner(records, releases, hooks, on_all, clock, settings.ready_timeout_s)
 
 
 @asynccontextmanager

@@ -57,6 +57,7 @@ from servers.vnf_networks import networks
 from worlds.given_charts import GivenCharts
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
+from worlds.health_checks import health_check_owner
 from worlds.link_world import GivenRegionLabels, NoLinks, OneVim
 from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
@@ -376,6 +377,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
     async with (
         KubernetesClusters.open(ring, networks()) as clusters,
         Downloads.open(AddressRules.from_text("127.0.0.0/8")) as downloads,
+        health_check_owner(store, ring, clusters, {str(vim.vim_id): vim}) as checks,
     ):
         clock, releases = SystemClock(), documents.StoredReleases(store)
         # The tests must run on every kernel.
@@ -396,6 +398,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             volumes=NoVolumes(),
             outputs=Outputs(KeptOutputs(), clock),
             hooks=StoredHooks(store, ring),
+            checks=checks,
             region_labels=GivenRegionLabels(),
             clock=clock,
             wait_s=5.0,

@@ -8,6 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,22 +19,28 @@ import aiohttp
 import pytest
 from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, HttpChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder
+from kubevnfm_clients.multicloud.health_checks import HealthCheck
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.sources import FETCHED
+from kubevnfm_infra_k8s.adapters.stored_checks import CHECKS
 from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, Secret
-from kubevnfm_store.query import by
+from kubevnfm_store.query import AllOf, by
+from packages.kubernetes_objects import a_job
+from patience import until, until_true
+from worlds.health_checks import health_check_owner
+from worlds.set_clock import SetClock
 
 STAND_IN = """\
 import json, pathlib, sys, uuid
@@ -255,6 +264,139 @@ async def test_a_chart_of_a_registry_is_rendered_as_one_of_a_package(
         await site.apply(files, **{**ORDERED, "values": {"password": Secret(secret)}}, operation="op7")
         password = (await read(cluster, "Secret", "login"))["data"]["password"]
         assert base64.b64decode(password).decode() == secret
+
+
+def a_test(name: str, *, weight: str = "0", policy: str = "", fate: str = "") -> str:
+    """Return a Job that is a test of a chart."""
+    body = a_job(name, command="exit 3" if fate == "fail" else "true", suspend=fate == "hang")
+    annotations = {"helm.sh/hook": "test", "helm.sh/hook-weight": weight}
+    if policy:
+        annotations["helm.sh/hook-delete-policy"] = policy
+    return json.dumps({**body, "metadata": {"name": name, "annotations": annotations}})
+
+
+TESTED = {"def_files": (), "order_artifact": ORDER, "namespace": "default", "instance": "i-1"}
+JOBS = Resource("batch/v1", "Job", "jobs", namespaced=True)
+
+
+async def brought_up(site: Any, **tests: str) -> Any:
+    """Bring an instance with these tests up; return its site, whose VIM is registered."""
+    order = "artifacts: [{chart: Files/web}]\nvalues: {replicas: 1, password: x}\n"
+    files = {f"Files/web/templates/test-{name}.yaml": text for name, text in tests.items()}
+    mine = site.registered()
+    applied = await mine.apply({**FILES, ORDER: order, **files}, **TESTED)
+    assert not applied.hooks
+    return mine
+
+
+async def ended(site: Any, check_id: str) -> HealthCheck:
+    """Return a check once it has ended."""
+
+    async def found() -> HealthCheck | None:
+        check: HealthCheck = await site.handlers.checks.get("i-1", check_id)
+        return check if check.status != "Running" else None
+
+    return await until(found)
+
+
+async def job_named(cluster: Cluster, name: str) -> Any:
+    return await cluster.get(JOBS, ObjectKey("batch/v1", "Job", "default", name))
+
+
+async def test_a_health_check_runs_the_tests_of_a_chart(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-134, MC-141: by weight, also after one that has failed; delete policies; one check at a time; stored, removed with its objects."""
+    mine = await brought_up(
+        site,
+        a=a_test("second", weight="2", fate="fail"),
+        b=a_test("first", weight="-1", policy="hook-succeeded"),
+        c=a_test("third", weight="3"),
+    )
+    checks = mine.handlers.checks
+    assert await job_named(cluster, "second") is None, "an operation runs none"
+    begun = await checks.create("i-1")
+    assert (begun.status, [each.name for each in begun.results]) == ("Running", ["first", "second", "third"])
+    with pytest.raises(Conflict, match="one runs at a time"):
+        await checks.create("i-1")
+    done = await ended(mine, begun.id)
+    assert done.status == "Failed"
+    assert [(each.name, each.status) for each in done.results] == [
+        ("first", "Succeeded"),
+        ("second", "Failed"),
+        ("third", "Succeeded"),
+    ]
+    assert "BackoffLimitExceeded" in done.results[1].reason
+    assert all(each.started_at and each.completed_at for each in done.results)
+    assert await job_named(cluster, "first") is None
+    left = await job_named(cluster, "second")
+    # The next one has objects of its own; those of another release of the name stay.
+    again = await ended(mine, (await checks.create("i-1")).id)
+    assert [each.id for each in await checks.find("i-1")] == [begun.id, again.id]
+    newer = await job_named(cluster, "second")
+    assert newer["metadata"]["uid"] != left["metadata"]["uid"]
+    await checks.delete("i-1", begun.id)
+    with pytest.raises(NotFound):
+        await checks.get("i-1", begun.id)
+    await until_true(partial(is_stored, mine, 1))
+    assert (await job_named(cluster, "second"))["metadata"]["uid"] == newer["metadata"]["uid"]
+    await checks.delete("i-1", again.id)
+    await until_true(partial(is_stored, mine, 0))
+    assert await job_named(cluster, "second") is None
+    with pytest.raises(NotFound):
+        await checks.get("i-2", again.id)
+
+
+async def is_stored(site: Any, count: int) -> bool:
+    """Return whether this number of checks is stored."""
+    return bool(await site.store.count(CHECKS, AllOf(), limit=9) == count)
+
+
+async def test_a_health_check_that_runs_goes_with_its_instance(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-134, MC-141: nothing of it is left, also of one whose test began during the termination; a test has a time limit."""
+    mine = await brought_up(site, a=a_test("slow", fate="hang"))
+    checks = mine.handlers.checks
+    begun = await checks.create("i-1")
+
+    async def runs() -> bool:
+        return await job_named(cluster, "slow") is not None
+
+    await until_true(runs)
+    await mine.delete(instance="i-1")
+    await until_true(partial(is_stored, mine, 0))
+    assert await job_named(cluster, "slow") is None
+    with pytest.raises(Conflict, match="no Kubernetes objects"):
+        await checks.create("i-1")
+    with pytest.raises(NotFound):
+        await checks.get("i-1", begun.id)
+
+
+async def test_a_chart_without_tests_is_healthy_and_few_checks_are_stored(site: Any, helm: None) -> None:
+    """MC-134: as Helm has it."""
+    mine, clock = await brought_up(site), SetClock(datetime(2030, 1, 1, tzinfo=UTC))
+    checks, made = replace(mine.handlers.checks, clock=clock), []
+    for _ in range(22):
+        made.append(await checks.create("i-1"))
+        clock.advance(1)
+    assert {each.status for each in made} == {"Succeeded"}
+    assert [each.id for each in await checks.find("i-1")] == [each.id for each in made[2:]]
+
+
+async def test_a_health_check_is_continued_by_another_process(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-134: one that was killed leaves a test that runs; the next one finds it, and repeats none that has ended."""
+    mine = await brought_up(site, a=a_test("fast"), b=a_test("slow", weight="1", fate="hang"))
+    handlers, ring = mine.handlers, mine.handlers.key_ring
+    async with health_check_owner(mine.store, ring, mine.clusters, {"vim": mine.vim}) as killed:
+        begun = await killed.create("i-1")
+
+        async def runs() -> bool:
+            return await job_named(cluster, "slow") is not None
+
+        await until_true(runs)
+        uids = [(await job_named(cluster, name))["metadata"]["uid"] for name in ("fast", "slow")]
+    handlers.checks.work.wake(begun.id)
+    await cluster.patch(JOBS, ObjectKey("batch/v1", "Job", "default", "slow"), {"spec": {"suspend": False}})
+    done = await ended(mine, begun.id)
+    assert [each.status for each in done.results] == ["Succeeded", "Succeeded"]
+    assert [(await job_named(cluster, name))["metadata"]["uid"] for name in ("fast", "slow")] == uids
 
 
 async def test_a_dry_run_stores_nothing_of_a_chart(site: Any, helm: None) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from kubevnfm_clients.charts import HttpChartPrograms
 from kubevnfm_clients.logs import HttpNodeLogs
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
+from kubevnfm_clients.multicloud.health_checks import HttpHealthChecks
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -40,6 +41,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             dry_runs=HttpDryRuns(settings.infra_k8s_url, *peers.credentials("infra-k8s"), ring=backends.key_ring),
             verdicts=HttpVerdicts(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             charts=HttpChartPrograms(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
+            health_checks=HttpHealthChecks(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
         ),
     )
 

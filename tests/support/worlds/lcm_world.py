@@ -51,6 +51,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
+from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
 
@@ -440,6 +441,7 @@ class World:
     volumes: TwinVolumes
     dry_runs: NoDryRuns
     charts: GivenCharts
+    health_checks: TwinHealthChecks
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -634,7 +636,7 @@ async def lcm_world(
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
-    dry_runs, charts = NoDryRuns(), GivenCharts()
+    dry_runs, charts, checks = NoDryRuns(), GivenCharts(), TwinHealthChecks()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -652,14 +654,16 @@ async def lcm_world(
                     vims=vims,
                     node_logs=TwinLogs(),
                     multicloud=MultiCloudServices(
-                        regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts
+                        regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts, checks
                     ),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
                 url = f"http://127.0.0.1:{running.port}"
-                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs, charts)
+                world = World(
+                    url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs, charts, checks
+                )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudSer
 from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_vim_registry.settings import Settings
 
+from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.lcm_world import Answer, TwinLinks, TwinVolumes
@@ -93,7 +94,9 @@ async def region_world(
         )
         none: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
-        owners = MultiCloudServices(client, links, volumes, NoInventory(), NoDryRuns(), SimpleVerdicts(), GivenCharts())
+        owners = MultiCloudServices(
+            client, links, volumes, NoInventory(), NoDryRuns(), SimpleVerdicts(), GivenCharts(), TwinHealthChecks()
+        )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=none, groups=none, ends=none, group_parallel=1),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),

@@ -32,6 +32,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
 
+from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinLinks, TwinRegions
 from worlds.volume_ground import VolumeGround, volume_ground
@@ -118,7 +119,14 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
         )
         no_vnfs: Any = None
         owners = MultiCloudServices(
-            TwinRegions(), TwinLinks(), client, NoInventory(), NoDryRuns(), SimpleVerdicts(), GivenCharts()
+            TwinRegions(),
+            TwinLinks(),
+            client,
+            NoInventory(),
+            NoDryRuns(),
+            SimpleVerdicts(),
+            GivenCharts(),
+            TwinHealthChecks(),
         )
         subjects = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1)

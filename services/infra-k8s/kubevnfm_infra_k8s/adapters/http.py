@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRuns
+from kubevnfm_clients.multicloud.health_checks import HealthChecks
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.verdicts import Verdicts
@@ -12,6 +13,7 @@ from kubevnfm_kit.internal import internal_app
 
 from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.http_dry_runs import dry_run_routes
+from kubevnfm_infra_k8s.adapters.http_health_checks import health_check_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.adapters.http_verdicts import verdict_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
@@ -28,13 +30,15 @@ def internal_api(
     dry_runs: DryRuns,
     verdicts: Verdicts,
     charts: ChartPrograms,
+    health_checks: HealthChecks,
     metrics: web.RouteTableDef,
     *,
     token: str,
 ) -> web.Application:
     """Return the application; all its paths but those of metrics require the internal token."""
     of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs), *verdict_routes(verdicts)]
-    routes = [*link_routes(links), *volume_routes(volumes), *of_objects, *chart_routes(charts), *metrics]
+    of_objects += [*chart_routes(charts), *health_check_routes(health_checks)]
+    routes = [*link_routes(links), *volume_routes(volumes), *of_objects, *metrics]
     return internal_app(routes, token=token)
 
 

@@ -1,4 +1,4 @@
-"""The stored hooks of deletions: their objects are needed when the package may be another one, or gone (multicloud.md MC-141)."""
+"""The stored hooks of deletions and health checks: their objects are needed when the package may be another one, or gone (multicloud.md MC-141)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLANNED: Final = TypeAdapter(tuple[PlannedHook, ...])
 
 
 class StoredHooks:
-    """`ports.DeletionHooks`: one document for each instance, encrypted, because an object can be a Secret."""
+    """`ports.LaterHooks`: one document for each instance, encrypted, because an object can be a Secret."""
 
     def __init__(self, store: DocumentStore, key_ring: KeyRing) -> None:
         self._store, self._key_ring = store, key_ring

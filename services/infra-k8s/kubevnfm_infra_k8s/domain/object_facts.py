@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kubevnfm_csar.hooks import Point
 from kubevnfm_events.objects import HookFacts, LeftObject, ObjectFacts
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
@@ -28,8 +29,11 @@ def objects_of(release: Release, *, restarting: Collection[ObjectKey] = ()) -> t
 
 
 def hooks_of(release: Release) -> tuple[HookFacts, ...]:
-    """Return the objects of hooks that exist, as far as is known; of one that runs at several points, the last run."""
-    last = {each.key: each for each in release.hooks if each.uid}
+    """Return the objects of hooks that exist, as far as is known; of one that runs at several points, the last run.
+
+    Those of tests are shown by their health checks.
+    """
+    last = {each.key: each for each in release.hooks if each.uid and each.point != Point.TEST}
     return tuple(
         HookFacts(
             api_version=each.key.api_version,

@@ -269,8 +269,8 @@ class Sources(Protocol):
         ...
 
 
-class DeletionHooks(Protocol):
-    """The hooks that run at the end of an instance, as they were planned when its objects were applied."""
+class LaterHooks(Protocol):
+    """The hooks that run at the end of an instance and in its health checks, as they were planned when its objects were applied."""
 
     async def get(self, vnf_instance_id: str) -> tuple[Sequence[PlannedHook], Sequence[str]]:
         """Return the hooks, and the secrets that no message about them shows."""
@@ -282,6 +282,14 @@ class DeletionHooks(Protocol):
 
     async def forget(self, vnf_instance_id: str) -> None:
         """Delete the hooks."""
+        ...
+
+
+class InstanceChecks(Protocol):
+    """The health checks of VNF instances."""
+
+    async def forget(self, vnf_instance_id: str) -> None:
+        """Have the checks of an instance that has ended removed, with what one that runs has made meanwhile."""
         ...
 
 

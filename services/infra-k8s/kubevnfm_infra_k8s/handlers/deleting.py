@@ -62,6 +62,7 @@ class DeletionHandlers(Handling):
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
         await self.hooks.forget(mine)
+        await self.checks.forget(mine)
         # A worker that was killed may have got no further.
         await self._forget_addons(mine)
         await self.sources.forget(mine)

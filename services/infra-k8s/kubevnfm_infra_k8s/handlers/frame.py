@@ -35,9 +35,10 @@ from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
     Cluster,
     Clusters,
-    DeletionHooks,
     Deletions,
     Expressions,
+    InstanceChecks,
+    LaterHooks,
     LinkUse,
     LinkUses,
     RegionLabels,
@@ -92,7 +93,8 @@ class Handling:
     links: LinkUses
     volumes: VolumeUses
     outputs: Outputs
-    hooks: DeletionHooks
+    hooks: LaterHooks
+    checks: InstanceChecks
     region_labels: RegionLabels
     clock: Clock
     wait_s: float = 20.0

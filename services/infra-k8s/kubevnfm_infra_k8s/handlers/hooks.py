@@ -15,7 +15,7 @@ from kubevnfm_worker.outcome import Outcome
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, HookFailed, ObjectsNotGone, WithRemains
 from kubevnfm_infra_k8s.domain.hooks.running import HookRun
-from kubevnfm_infra_k8s.domain.hooks.sequence import hooks_at, hooks_of_deletion
+from kubevnfm_infra_k8s.domain.hooks.sequence import hooks_at, hooks_for_later
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.reading.secret_values import values_of
@@ -51,8 +51,8 @@ class ApplyHooks:
         await self._run(self._at(Point.POST_APPLY), Point.POST_APPLY, self.wait)
 
     async def store(self) -> None:
-        """Store those that run at the end of the instance. Raises HooksTooLarge."""
-        hooks, mine = hooks_of_deletion(self.planned.hooks), self.step.release.vnf_instance_id
+        """Store those that run after the operation. Raises HooksTooLarge."""
+        hooks, mine = hooks_for_later(self.planned.hooks), self.step.release.vnf_instance_id
         await self.step.handling.hooks.save(mine, hooks, self._secrets())
 
     async def guarded(self, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
@@ -135,7 +135,8 @@ class ApplyHooks:
 
 def hooks_wait_s(planned: Plan, default_s: float) -> float:
     """Return the time that the hooks of an application may take; ``default_s``: of one that the order gives no limit."""
-    return sum(default_s if each.timeout_s is None else each.timeout_s for each in planned.hooks)
+    mine = (each for each in planned.hooks if each.hook.points - {Point.TEST})
+    return sum(default_s if each.timeout_s is None else each.timeout_s for each in mine)
 
 
 def _failed(failure: ApplyFailure, reason: str) -> WithRemains:

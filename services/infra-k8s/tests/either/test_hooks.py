@@ -406,6 +406,8 @@ async def test_the_hooks_of_a_chart_run_with_the_real_program(ground: Any, tmp_p
     if found is None:
         pytest.skip(f"there is no program {program}")
     (tmp_path / "helm").symlink_to(found)
+    # A health check is one of an instance in a registered region.
+    ground.site = ground.site.registered()
     group = f"{ground.namespace}.example"
     thing = an_object("Thing", "t", api_version=f"{group}/v1")
     thing["metadata"]["annotations"] = {"helm.sh/hook": "pre-install", "helm.sh/hook-weight": "3"}
@@ -443,6 +445,17 @@ async def test_the_hooks_of_a_chart_run_with_the_real_program(ground: Any, tmp_p
     assert await uid(ground, "first") not in ("", again)
     await until_true(lambda: _is_gone(ground, "up"))
     assert await job(ground, "check") is None
+    checks = ground.site.handlers.checks
+    checked = await checks.create(ground.namespace)
+
+    async def has_ended() -> bool:
+        return bool((await checks.get(ground.namespace, checked.id)).status != "Running")
+
+    await until_true(has_ended)
+    assert [(each.name, each.status) for each in (await checks.get(ground.namespace, checked.id)).results] == [
+        ("check", "Succeeded")
+    ]
+    assert await job(ground, "check") is not None
     assert not (await ground.delete()).left
     assert await ground.shown("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"things.{group}") is None
     assert any("pre-delete hook" in each and "/bye" in each for each in said(ground))

@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRuns
+from kubevnfm_clients.multicloud.health_checks import HealthChecks
 from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
@@ -49,6 +50,7 @@ class MultiCloudServices:
     dry_runs: DryRuns
     verdicts: Verdicts
     charts: ChartPrograms
+    health_checks: HealthChecks
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+from kubevnfm_clients.multicloud.health_checks import CheckStatus
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field
@@ -168,6 +169,51 @@ class ShownSubscription(MultiCloudType):
     updated: Annotated[str, Field(alias="last-update-time")]
     notified: Annotated[str, Field(alias="last-notify-time")]
     status: Annotated[int, Field(alias="last-notify-status")]
+
+
+class CheckSummary(MultiCloudType):
+    """A health check."""
+
+    id: Annotated[str, Field(alias="healthcheck-id")]
+    status: CheckStatus
+
+
+class CheckOverview(MultiCloudType):
+    """The health checks of an instance."""
+
+    instance: Annotated[str, Field(alias="instance-id")]
+    summary: Annotated[tuple[CheckSummary, ...], Field(alias="healthcheck-summary")]
+    hooks: None
+
+
+class CheckResult(MultiCloudType):
+    """One test of a chart."""
+
+    name: str
+    status: CheckStatus
+    started_at: str
+    completed_at: str
+    kind: str
+    namespace: str
+    reason: str
+    """Why it has failed, with the end of its log."""
+
+
+class CheckSuite(MultiCloudType):
+    """The tests of a health check."""
+
+    started: Annotated[str, Field(alias="StartedAt")]
+    completed: Annotated[str, Field(alias="CompletedAt")]
+    results: Annotated[tuple[CheckResult, ...], Field(alias="Results")]
+
+
+class ShownCheck(CheckSummary):
+    """A health check with its tests."""
+
+    instance: Annotated[str, Field(alias="instance-id")]
+    suite: Annotated[CheckSuite, Field(alias="test-suite")]
+    reason: str
+    """Why there is no progress, or no result."""
 
 
 class NetworkMetadata(MultiCloudType):

@@ -11,6 +11,7 @@ from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.onap import (
     bundles,
     connectivity,
+    health_checks,
     instance_status,
     instances,
     networks,
@@ -32,6 +33,7 @@ def add_to(app: web.Application, stored_bundles: Bundles) -> None:
         *instances.routes(),
         *instance_status.routes(),
         *subscriptions.routes(),
+        *health_checks.routes(),
         *networks.routes(),
     )
     # The media type that a client asks for is not looked at, as with ONAP.

@@ -254,10 +254,34 @@ async def check_status(gateway: Gateway, made: Any, vnf_id: str) -> None:
     # Behind ONAP's bus; and what is not built.
     behind = f"/api/multicloud-k8s/v1{INSTANCES}/{made['id']}"
     assert (await call(gateway, "GET", behind)).must(200).json == made
-    (await call(gateway, "POST", f"{here}/healthcheck")).must(404)
+    (await call(gateway, "POST", f"{here}/config")).must(404)
+    await check_health(gateway, here)
     regions.away.add("op/edge")
     (await call(gateway, "GET", f"{here}/status")).must(503)
     regions.away.clear()
+
+
+async def check_health(gateway: Gateway, here: str) -> None:
+    """MC-134: the tests of the chart; one check at a time, none of an instance that is not there."""
+    twin, checks = gateway.world.health_checks, f"{here}/healthcheck"
+    begun = (await call(gateway, "POST", checks)).must(201).json
+    assert begun == {"healthcheck-id": begun["healthcheck-id"], "status": "Running"}
+    assert b"one runs at a time" in (await call(gateway, "POST", checks)).must(409).raw
+    one = f"{checks}/{begun['healthcheck-id']}"
+    shown = (await call(gateway, "GET", one)).must(200).json
+    (result,) = shown["test-suite"]["Results"]
+    assert (shown["status"], result["name"], result["status"]) == ("Running", "web-test", "Running")
+    assert result["completed_at"] == shown["test-suite"]["CompletedAt"] == "0001-01-01T00:00:00Z"
+    twin.end(begun["healthcheck-id"], "Failed", "exit 3")
+    shown = (await call(gateway, "GET", one)).must(200).json
+    assert (shown["status"], shown["test-suite"]["Results"][0]["reason"]) == ("Failed", "exit 3")
+    listed = (await call(gateway, "GET", checks)).must(200).json
+    assert listed == {
+        "instance-id": shown["instance-id"], "healthcheck-summary": [{**begun, "status": "Failed"}], "hooks": None
+    }  # fmt: skip
+    (await call(gateway, "DELETE", one)).must(202)
+    for method, path in (("GET", one), ("DELETE", one), ("POST", f"{INSTANCES}/none_such/healthcheck")):
+        (await call(gateway, method, path)).must(404)
 
 
 async def check_upgrade(gateway: Gateway, asked: Mapping[str, Any], here: str) -> None:

@@ -151,6 +151,7 @@ CASES: Final = (
     Case("POST", INSTANCES, 500, {**INSTANCE, "release-name": "again"}, "failing"),
     Case("POST", f"{INSTANCES}/I/upgrade", 500, {**INSTANCE, "profile-name": "p2"}, "failing"),
     Case("POST", f"{INSTANCES}/I/upgrade", 409, INSTANCE),
+    Case("POST", f"{INSTANCES}/I/healthcheck", 409),
     Case("DELETE", f"{INSTANCES}/I", 409),
 )
 """Beside those of all routes."""
@@ -221,7 +222,7 @@ def present(template: str) -> str:
     name = kind if "/v2/" in template else "rb1" if "/rb/" in template else "s1"
     names = {
         "name": name, "version": "v1", "profile": "p1", "id": "I", "provider": "op", "cluster": "edge",
-        "region": "edge", "namespace": "ns1",
+        "region": "edge", "namespace": "ns1", "check": "c1",
     }  # fmt: skip
     return template.format_map(names)
 

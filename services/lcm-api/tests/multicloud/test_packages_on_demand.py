@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence
 from kubevnfm_lcm_api.lifecycle.core.replanning import Replanning
 from kubevnfm_store.query import Query, by
 from packages.package_variants import variant
-from patience import until
+from patience import until, until_true
 from servers.registry import CHART, LOGIN, PROVENANCE, TOKEN, ZIP, ArtifactServer, digest_of
 from worlds.lcm_world import RING, Answer
 from worlds.lcm_world import TOKEN as TOKEN_OF_SERVICES
@@ -405,11 +405,15 @@ async def test_a_chart_is_fetched_once_for_all_that_render_it(ground: Ground) ->
     digest = server.push(chart, CHART, beside={"mediaType": PROVENANCE, "digest": digest_of(b"p"), "size": 1})
     server.goes_on.clear()
     server.breaks_after = [50]
-    async with a_renderer(ground) as charts, a_renderer(ground, wait_s=0) as impatient:
+    async with a_renderer(ground, wait_s=200) as charts, a_renderer(ground, wait_s=0) as impatient:
         waiting = [asyncio.create_task(charts.archive(wanted(ground, digest, f"p{n}"))) for n in range(5)]
-        await server.begun.wait()
-        with pytest.raises(ChartUnavailable, match="is being fetched: "):
-            await impatient.archive(wanted(ground, digest))
+
+        async def has_arrived() -> bool:
+            with pytest.raises(ChartUnavailable, match="is being fetched: ") as waits:
+                await impatient.archive(wanted(ground, digest))
+            return "50 of" in str(waits.value)
+
+        await until_true(has_arrived)
         server.goes_on.set()
         places = await asyncio.gather(*waiting)
         assert {place.read_bytes() for place in places} == {chart}
@@ -430,7 +434,7 @@ async def test_a_chart_that_is_not_the_one_is_refused(ground: Ground) -> None:
     forged = f"sha256:{'1' * 64}"
     server.manifests[forged] = server.manifests[good]
     two = {"beside": {"mediaType": CHART, "digest": digest_of(b"p"), "size": 1}}
-    async with a_renderer(ground) as charts:
+    async with a_renderer(ground, wait_s=200) as charts:
         for digest, said in (
             (forged, "another digest"),
             (server.push(b"no archive", CHART), "not a tar.gz archive"),
@@ -470,7 +474,7 @@ async def test_a_chart_stays_while_instances_of_its_package_exist(tmp_path: Path
     async with a_ground(tmp_path, clock=clock, artifact_disk_gib=room, artifact_limit_gib=room) as ground:
         digests = [ground.server.push(each, CHART) for each in packed]
         (await ground.bring_up(csar_id=ground.gateway.csar_id)).must(201)
-        async with a_renderer(ground) as charts:
+        async with a_renderer(ground, wait_s=200) as charts:
             await charts.archive(wanted(ground, digests[0]))
             clock.advance(60)
             await charts.archive(wanted(ground, digests[1], "unused"))

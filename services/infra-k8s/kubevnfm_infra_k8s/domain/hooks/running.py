@@ -24,7 +24,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     StillWaiting,
 )
 from kubevnfm_infra_k8s.domain.hooks.words import last_words
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled
 from kubevnfm_infra_k8s.domain.ports import Propagation, Releases
@@ -66,19 +66,20 @@ class HookRun:
         for number, hook in enumerate(hooks if not is_over else (), start=1):
             name = f"{point} hook {hook.key} ({number} of {len(hooks)})"
             try:
-                await self._run(hook, point, name)
+                await self.run_one(hook, point, name)
             except (HookFailed, ForeignObjects, ObjectsNotGone):
-                await self._clean(hooks, point)
+                await self.clean(hooks, point)
                 raise
             await self.progress.on(name, "has succeeded", done=number, total=len(hooks))
-        await self._clean(hooks, point)
+        await self.clean(hooks, point)
         return self.release
 
     def _has_succeeded(self, hook: PlannedHook, point: Point) -> bool:
         record = self.release.hook_record(hook.key, point)
         return record is not None and record.run == self.run and record.ended == "succeeded"
 
-    async def _run(self, hook: PlannedHook, point: Point, name: str) -> None:
+    async def run_one(self, hook: PlannedHook, point: Point, name: str) -> None:
+        """Run one hook, unless it has succeeded before; `clean` follows. Raises StillWaiting, HookFailed, ForeignObjects, ObjectsNotGone."""
         record = self.release.hook_record(hook.key, point)
         is_mine = record is not None and record.run == self.run
         if record is None or not is_mine or not self._counts(hook, record):
@@ -116,7 +117,7 @@ class HookRun:
             lacking = f"exists from an earlier run, and its hook_delete has no {HookDelete.BEFORE_CREATION}"
             raise HookFailed(f"{name}: {lacking}: delete it")
         if not field_at(there, "metadata", "deletionTimestamp"):
-            await cluster.delete(hook.resource, hook.key, uid=uid_of(there), propagation=_propagation(hook))
+            await cluster.delete(hook.resource, hook.key, uid=uid_of(there), propagation=propagation_of(hook.key))
         awaited = [Awaited(hook.key, hook.resource, is_shared=True)]
         async with viewing(cluster, awaited, vnf_instance_id=self.wait.vnf_instance_id) as view:
             while hook.key in view.bodies and uid_of(view.bodies[hook.key]) == uid_of(there):
@@ -135,7 +136,7 @@ class HookRun:
         """Return the record with the object's uid; create the object, unless a call before has done so."""
         if record.uid:
             return record
-        cluster, label = self.wait.cluster, _label(record)
+        cluster, label = self.wait.cluster, run_label(record.run, record.attempt, record.point)
         there = await cluster.get(hook.resource, hook.key)
         if there is None:
             there = await cluster.create(hook.resource, hook.key, labelled(_lasting(hook), {RUN_LABEL: label}))
@@ -172,7 +173,7 @@ class HookRun:
         log.info("hook_failed", hook=str(hook.key), point=record.point)
         raise error
 
-    async def _clean(self, hooks: Sequence[PlannedHook], point: Point) -> None:
+    async def clean(self, hooks: Sequence[PlannedHook], point: Point) -> None:
         """Delete the objects whose policies say so, in reverse order: a ServiceAccount after the Job that uses it.
 
         The time after which Kubernetes deletes a Job counts from now on (`_lasting`).
@@ -194,7 +195,7 @@ class HookRun:
     async def _is_held_after_delete(self, hook: PlannedHook, record: HookRecord) -> bool:
         """Delete the object; return whether finalizers of others hold it, so that the end of the instance has to wait for it."""
         cluster = self.wait.cluster
-        if not await cluster.delete(hook.resource, hook.key, uid=record.uid, propagation=_propagation(hook)):
+        if not await cluster.delete(hook.resource, hook.key, uid=record.uid, propagation=propagation_of(hook.key)):
             return False
         left = await cluster.get(hook.resource, hook.key)
         held_by = field_at(left, "metadata", "finalizers") or []
@@ -220,9 +221,11 @@ def _lasting(hook: PlannedHook) -> Body:
     return {**hook.body, "spec": {name: each for name, each in hook.body["spec"].items() if name != _COLLECTED_AFTER}}
 
 
-def _label(record: HookRecord) -> str:
-    return hashlib.sha256(f"{record.run}/{record.attempt}/{record.point}".encode()).hexdigest()[:32]
+def run_label(run: str, attempt: str, point: str) -> str:
+    """Return the value of `RUN_LABEL` on the objects of a run."""
+    return hashlib.sha256(f"{run}/{attempt}/{point}".encode()).hexdigest()[:32]
 
 
-def _propagation(hook: PlannedHook) -> Propagation:
-    return Propagation.FOREGROUND if hook.key.api_kind == _JOB else Propagation.BACKGROUND
+def propagation_of(key: ObjectKey) -> Propagation:
+    """Return how the object of a hook is deleted: a Job is gone once its pods are."""
+    return Propagation.FOREGROUND if key.api_kind == _JOB else Propagation.BACKGROUND

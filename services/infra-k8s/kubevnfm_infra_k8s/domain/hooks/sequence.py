@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
+from typing import Final
 
 from kubevnfm_csar.hooks import DELETIONS, Occasion, Point
 from kubevnfm_csar.order_graph import Place
@@ -12,6 +13,7 @@ from kubevnfm_csar.order_graph import Place
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.order import rank
 
+_LATER: Final = DELETIONS | {Point.TEST}
 _Rank = tuple[int, int, str, str]
 
 
@@ -20,9 +22,9 @@ def hooks_at(hooks: Sequence[PlannedHook], point: Point, occasion: Occasion = Oc
     return list(_ordered([each for each in hooks if each.hook.runs_at(point, occasion)]))
 
 
-def hooks_of_deletion(hooks: Sequence[PlannedHook]) -> Sequence[PlannedHook]:
-    """Return the hooks that run when the instance ends."""
-    return [each for each in hooks if each.hook.points & DELETIONS]
+def hooks_for_later(hooks: Sequence[PlannedHook]) -> Sequence[PlannedHook]:
+    """Return the hooks that run after the operation: when the instance ends, and in its health checks."""
+    return [each for each in hooks if each.hook.points & _LATER]
 
 
 def _ordered(hooks: Sequence[PlannedHook]) -> Iterator[PlannedHook]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
-from kubevnfm_csar.hooks import MOST_HOOKS, Hook, helm_hook, is_helm_hook
+from kubevnfm_csar.hooks import MOST_HOOKS, Hook, helm_hook
 from kubevnfm_csar.machine_bindings import removed_bindings
 from kubevnfm_csar.manifest_limits import budget_of_a_set
 from kubevnfm_csar.object_treatment import Applying, said_by
@@ -210,15 +210,13 @@ def check_names(resources: Mapping[Manifest, Resource]) -> None:
 
 
 def with_helm_hooks(manifests: Sequence[Manifest]) -> Sequence[Manifest]:
-    """Return the manifests of a chart with its hooks, without its tests. Raises ChartRefused for hooks that Helm does not know."""
+    """Return the manifests of a chart with its hooks. Raises ChartRefused for hooks that Helm does not know."""
     found = []
     for each in manifests:
         try:
-            hook = helm_hook(each.body)
+            found.append(replace(each, hook=helm_hook(each.body)))
         except ValueError as error:
             raise ChartRefused(f"{each.place}: {error}") from error
-        if hook is not None or not is_helm_hook(each.body):
-            found.append(replace(each, hook=hook))
     count = sum(each.hook is not None for each in found)
     if count > MOST_HOOKS:
         raise ChartRefused(f"at most {MOST_HOOKS} hooks expected, not {count}")

@@ -6,7 +6,7 @@ from aiohttp import web
 from kubevnfm_clients.charts import ChartState, ChartWanted
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 
-from kubevnfm_lcm_api.http.bodies import json_of, parse
+from kubevnfm_lcm_api.http.bodies import parse, read_json
 from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Route
 from kubevnfm_lcm_api.packages.http.context import services
 
@@ -29,7 +29,7 @@ async def file(request: web.Request) -> web.StreamResponse:
 
 
 async def ensure_chart(request: web.Request) -> web.Response:
-    wanted = parse(ChartWanted, json_of(await request.read()))
+    wanted = parse(ChartWanted, await read_json(request))
     if wanted.digest.rpartition(":")[2] != request.match_info["id"]:
         raise Unprocessable("digest", "that of the path expected")
     return web.json_response((await services(request).charts.ensure(wanted)).model_dump(exclude_none=True))

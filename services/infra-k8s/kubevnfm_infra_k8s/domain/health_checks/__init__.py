@@ -1,0 +1,1 @@
+"""Health checks: runs of the tests of charts (multicloud.md MC-134)."""
