@@ -8,7 +8,7 @@ import pytest
 from callers.user import User
 from clouds.lab_process import LabProcess
 from real.real_cluster import RealCluster
-from real.real_cnfs import VIM
+from real.real_cnfs import user_of
 from servers.installations import Installation, SingleInstallation
 
 
@@ -36,7 +36,5 @@ async def cluster() -> AsyncIterator[RealCluster]:
 @pytest.fixture
 async def user(short_lived: Installation, cluster: RealCluster) -> AsyncIterator[User]:
     """A user of API version 2; the cluster is registered as a VIM."""
-    async with User(short_lived) as caller:
-        if VIM not in await caller.vims():
-            (await caller.call("POST", "/v1.0/vims", {"vim": cluster.vim(VIM)})).must(201)
+    async with user_of(short_lived, cluster) as caller:
         yield caller

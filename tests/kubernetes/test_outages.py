@@ -6,6 +6,7 @@ Skipped unless the environment names a cluster and the commands that kill and st
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import yaml
 from callers.user import GRACEFUL, RESTING, User
 from patience import until_true
 from real.real_cluster import GIVEN, RealCluster
-from real.real_cnfs import VIM, onboarded, request_on
+from real.real_cnfs import VIM, onboarded, request_on, user_of
+from servers.installations import Installation
 
 pytestmark = pytest.mark.skipif(
     GIVEN is None or not (GIVEN.kill and GIVEN.start), reason="no cluster with kill and start: docs/real-kubernetes.md"
@@ -24,6 +26,13 @@ FILE = "Files/kubernetes/many.yaml"
 DOWN_S = 4.0
 """The time without an API server: longer than the retries of one call, and so short that the nodes stay Ready."""
 _MANY = 60
+
+
+@pytest.fixture
+async def user(single: Installation, cluster: RealCluster) -> AsyncIterator[User]:
+    """A user of an installation with the usual limits: those of deletions count the time without an API server."""
+    async with user_of(single, cluster) as caller:
+        yield caller
 
 
 def manifests(*, version: int = 1) -> str:

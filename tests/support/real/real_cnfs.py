@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 from callers.user import User
 from packages.package_variants import variant
+from servers.installations import Installation
+
+from real.real_cluster import RealCluster
 
 VIM: Final = "given"
 """The name of the given cluster among the VIMs."""
+
+
+@asynccontextmanager
+async def user_of(installation: Installation, cluster: RealCluster) -> AsyncIterator[User]:
+    """Yield a user of API version 2; the cluster is registered as a VIM."""
+    async with User(installation) as caller:
+        if VIM not in await caller.vims():
+            (await caller.call("POST", "/v1.0/vims", {"vim": cluster.vim(VIM)})).must(201)
+        yield caller
 
 
 async def onboarded(user: User, folder: Path, files: Mapping[str, str]) -> str:
