@@ -14,6 +14,7 @@ from patience import until
 from real.real_cluster import GIVEN, Body, RealCluster
 from real.real_regions import LABEL, RealRegion, registered
 from real.region_packages import PLAIN
+from servers.subscriber import Subscriber
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 
@@ -58,6 +59,81 @@ async def test_what_others_and_sol003_do_is_in_the_inventory(region: RealRegion)
     assert (made["spec"]["replicas"], made["spec"]["template"]["spec"]["containers"][0]["image"]) == (3, "nginx:1.28")
     await region.remove(vnf)
     assert await region.is_empty(vnf["namespace"])
+
+
+async def test_a_drained_node_is_seen_by_inventory_and_subscriber(region: RealRegion) -> None:
+    """MC-050, MC-051, MC-052, MC-107 (scenario 9): each pod of the node within 2 s of the API server."""
+    async with Subscriber.listening() as subscriber:
+        vnf = await region.bring_up(await region.onboard(PLAIN), namespace=region.place())
+        wanted = {"types": ["infra.placement.changed"], "vnf_ids": [vnf["vnf_id"]]}
+        subscription = {"callback_url": subscriber.uri, "filter": wanted}
+        made = (await region.call("POST", "/subscriptions", subscription)).must(201).json
+        before = await region.seen(2, vnf)
+        drained = before[0]["node"]
+        away = [each for each in before if each["node"] == drained]
+        node, pods = f"/api/v1/nodes/{drained}", f"/api/v1/namespaces/{vnf['namespace']}/pods"
+        # As `kubectl drain --pod-selector` does: the pods of other tests on that node stay.
+        await region.cluster.change(node, {"spec": {"unschedulable": True}})
+        try:
+            for each in away:
+                eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": each["name"]}}
+                await region.cluster.make(f"{pods}/{each['name']}/eviction", eviction)
+            after = await region.seen(2, vnf, without=away[0]["name"])
+        finally:
+            await region.cluster.change(node, {"spec": {"unschedulable": None}})
+        assert drained not in {each["node"] for each in after}
+        new = {(each["name"], each["node"]) for each in after} - {(each["name"], each["node"]) for each in before}
+        assert len(new) == len(away)
+
+        async def notified() -> bool | None:
+            data = [each.body["data"] for each in subscriber.received]
+            placed = {(each["name"], (each.get("new") or {}).get("node")) for each in data}
+            gone = {(each["name"], (each.get("old") or {}).get("node")) for each in data if not each.get("new")}
+            return (new <= placed and {(each["name"], drained) for each in away} <= gone) or None
+
+        await until(notified, timeout_s=2)
+        (await region.call("DELETE", f"/subscriptions/{made['id']}")).must(204)
+        await region.remove(vnf)
+
+
+async def test_a_number_of_an_autoscaler_survives_each_operation(region: RealRegion) -> None:
+    """MC-114 (scenario 9): that of the real controller, and one that is written into the Scale beside it."""
+    vnf = await region.bring_up(await region.onboard(PLAIN), namespace=region.place())
+    one, user, place = f"/vnf_instances/{vnf['vnf_id']}", region.user, vnf["namespace"]
+    web = f"/apis/apps/v1/namespaces/{place}/deployments/web"
+    spec = {"minReplicas": 3, "maxReplicas": 9}
+    spec |= {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    scalers = f"/apis/autoscaling/v2/namespaces/{place}/horizontalpodautoscalers"
+    await region.cluster.make(scalers, {"metadata": {"name": "web"}, "spec": spec})
+    await region.seen(3, vnf)
+    await region.cluster.change(f"{web}/scale", {"spec": {"replicas": 5}})
+    await region.seen(5, vnf)
+
+    async def number() -> tuple[int, str]:
+        found = await region.cluster.get(web)
+        assert found is not None
+        return found["spec"]["replicas"], found["spec"]["template"]["spec"]["containers"][0]["image"]
+
+    assert (await region.call("PATCH", one, {"values": {"tag": "1.28"}})).must(200).json["status"] == "READY"
+    assert await number() == (5, "nginx:1.28")
+    assert (await region.call("POST", f"{one}/rollback", {"revision": 1})).must(200).json["status"] == "READY"
+    assert await number() == (5, "nginx:1.27")
+    operation = await user.start(vnf["vnf_id"], "scale", OUT)
+    assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    assert "HorizontalPodAutoscaler" in (await user.occurrence(operation))["error"]["detail"]
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    assert (await number())[0] == 5
+    healed = (await region.seen(5, vnf))[0]["name"]
+    await user.do(vnf["vnf_id"], "heal", {"vnfcInstanceId": [healed]})
+    await region.seen(5, vnf, without=healed)
+    container = {"name": "web", "image": "nginx:others"}
+    await region.cluster.merge_lists(web, {"spec": {"template": {"spec": {"containers": [container]}}}})
+    await user.do(vnf["vnf_id"], "heal", REPAIR)
+    assert await number() == (5, "nginx:1.27")
+    await region.seen(5, vnf)
+    await region.cluster.remove(f"{scalers}/web")
+    await region.remove(vnf)
+    assert await region.is_empty(place)
 
 
 async def test_nothing_happens_to_what_is_suspended(region: RealRegion) -> None:

@@ -194,13 +194,19 @@ async def a_life(region: RealRegion, package: str) -> float:
 
 
 async def test_one_call_brings_a_vnf_up_in_two_clusters(two: Two) -> None:
-    """MC-140: values for each; a dead one fails alone and is retried; the group stops and is cancelled (scenario 14)."""
+    """MC-140: values for each; the group is cancelled, stops; a dead region fails alone and is retried (scenario 14)."""
     group = await two.ended(await two.begin("1.28", "1.29"))
     assert group["status"] == "COMPLETED", group
     vnfs = await two.vnfs(group)
     for region, tag in ((two.given, "1.28"), (two.own, "1.29")):
         assert image_of(await two.place_of(vnfs[region.id])) == f"nginx:{tag}"
     await asyncio.gather(*map(two.remove, vnfs.values()))
+
+    group = await two.begin("1.28", "1.29", parallel=1)
+    (await two.given.call("POST", f"{GROUPS}/{group['id']}/cancel", {})).must(200)
+    cancelled = await two.ended(group)
+    assert states(cancelled) == ("CANCELLED", {two.own.id: "READY", two.given.id: "NOT_STARTED"}), cancelled
+    await asyncio.gather(*map(two.remove, (await two.vnfs(group)).values()))
 
     two.plane.kill_api()
     try:

@@ -90,6 +90,11 @@ class RealCluster:
         status, found = await self.call("PATCH", path, body, kind="application/merge-patch+json")
         assert status == 200, found
 
+    async def merge_lists(self, path: str, body: Body) -> None:
+        """Merge into an object; an element of a list is found by name."""
+        status, found = await self.call("PATCH", path, body, kind="application/strategic-merge-patch+json")
+        assert status == 200, found
+
     async def remove(self, path: str) -> None:
         """Delete an object and return once it is gone; none is no fault."""
         status, found = await self.call("DELETE", path)

@@ -405,7 +405,9 @@ class TwinVolumes:
             raise NotFound(f"persistent volume {volume_id} does not exist")
         return self.by_id[volume_id]
 
-    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
+    async def change(
+        self, volume_id: str, patch: VolumePatch, *, if_revision: int | None, wait_s: float
+    ) -> PersistentVolume:
         return await self.get(volume_id)
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:

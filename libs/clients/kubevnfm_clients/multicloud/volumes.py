@@ -216,8 +216,10 @@ class PersistentVolumes(Protocol):
         """Return a volume as the region shows it. Raises NotFound."""
         ...
 
-    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
-        """Change a volume. Raises NotFound, Unprocessable, Conflict (another revision)."""
+    async def change(
+        self, volume_id: str, patch: VolumePatch, *, if_revision: int | None, wait_s: float
+    ) -> PersistentVolume:
+        """Change a volume; ``if_revision``: None: whatever it is. Raises NotFound, Unprocessable, Conflict (another revision)."""
         ...
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
@@ -252,14 +254,16 @@ class HttpPersistentVolumes:
     async def get(self, volume_id: str) -> PersistentVolume:
         return PersistentVolume.model_validate(await self._api.call("GET", _PATH, volume_id))
 
-    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
-        query = {"revision": str(if_revision), "wait_s": str(wait_s)}
+    async def change(
+        self, volume_id: str, patch: VolumePatch, *, if_revision: int | None, wait_s: float
+    ) -> PersistentVolume:
+        query = _conditional(if_revision, wait_s)
         body = patch.model_dump(mode="json", by_alias=True, exclude_unset=True)
         answer = await self._api.call("PATCH", _PATH, volume_id, body=body, query=query, wait_s=wait_s)
         return PersistentVolume.model_validate(answer)
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
-        query = {"wait_s": str(wait_s), **({} if if_revision is None else {"revision": str(if_revision)})}
+        query = _conditional(if_revision, wait_s)
         return RemovedVolume.model_validate(
             await self._api.call("DELETE", _PATH, volume_id, query=query, wait_s=wait_s)
         )
@@ -282,3 +286,8 @@ _PATH: Final = "persistent-volumes"
 
 def _document(wanted: MultiCloudRequest) -> JsonObject:
     return wanted.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _conditional(if_revision: int | None, wait_s: float) -> dict[str, str]:
+    """Return the query of a write."""
+    return {"wait_s": str(wait_s), **({} if if_revision is None else {"revision": str(if_revision)})}

@@ -31,12 +31,8 @@ def volume_routes(volumes: PersistentVolumes) -> web.RouteTableDef:
 
     @routes.patch(one)
     async def change(request: web.Request) -> web.Response:
-        volume_id, patch, seen = (
-            request.match_info["id"],
-            await body(request, VolumePatch),
-            int(request.query["revision"]),
-        )
-        return answer(await volumes.change(volume_id, patch, if_revision=seen, wait_s=wait_s(request)))
+        volume_id, patch = request.match_info["id"], await body(request, VolumePatch)
+        return answer(await volumes.change(volume_id, patch, if_revision=revision(request), wait_s=wait_s(request)))
 
     @routes.delete(one)
     async def delete(request: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -283,6 +284,16 @@ async def test_a_change_of_an_earlier_revision_is_a_conflict(volumes: VolumeGrou
     assert field_at(await volumes.pv(volume.pv), "metadata", "labels", "tier") == "gold"
     with pytest.raises(Conflict):
         await volumes.owner.change(volume.id, VolumePatch(labels={}), if_revision=volume.revision, wait_s=0)
+
+
+async def test_changes_that_name_no_revision_are_all_made(volumes: VolumeGround) -> None:
+    """MC-105: the work on a volume writes it too, and must not make a request fail."""
+    volume = await volumes.create()
+    patches = [VolumePatch(labels={"tier": f"t{number}"}) for number in range(5)]
+    await asyncio.gather(*(volumes.owner.change(volume.id, each, if_revision=None, wait_s=0) for each in patches))
+    present = await volumes.owner.get(volume.id)
+    assert present.labels in [each.labels for each in patches]
+    assert present.revision >= volume.revision + len(patches)
 
 
 async def test_labels_of_a_change_replace_the_earlier_ones_on_each_object(volumes: VolumeGround) -> None:

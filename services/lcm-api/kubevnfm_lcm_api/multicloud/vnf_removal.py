@@ -69,6 +69,7 @@ async def _begun(
 
     One that waits FAILED_TEMP goes on: a termination again, an instantiation backwards. Raises OperationRunning for any other.
     """
+    running = running or await on.instances.operation_of(vnf.record)
     if running is None or not _can_end_with(running):
         await on.engine.check_free(vnf.record, vnf.record.vnf.instantiation_state)
         # It has ended meanwhile.

@@ -36,7 +36,7 @@ from kubevnfm_kit.errors import (
     Unprocessable,
 )
 from kubevnfm_kit.ids import new_id
-from kubevnfm_store.port import AlreadyExists, RevisionConflict
+from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ObjectRefused
@@ -116,24 +116,10 @@ class PersistentVolumes:
             volume = volume.model_copy(update={"phase": seen[0], "phase_detail": seen[1]})
         return await self._shown(volume)
 
-    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
-        volume = await self._volume(volume_id)
-        if volume.is_removed:
-            raise BeingRemoved(f"persistent volume {volume.name} is being removed")
-        check_labels(patch.labels or {})
-        await self._check_not_suspended(volume)
-        if patch.size is not None and check_growth(volume, patch.size):
-            async with self.clusters.cluster(await self._vim(volume)) as cluster:
-                await check_expansion(cluster, str(volume.storage_class))
-        given = {name: value for name, value in dict(patch).items() if value is not None}
-        former = {*volume.former_labels, *volume.labels} - given.get("labels", volume.labels).keys()
-        if len(former) > MOST_FORMER_LABELS:
-            raise Conflict(
-                f"persistent volume {volume.name} has {len(volume.former_labels)} labels that are to be taken away first"
-            )
-        update = {**given, "former_labels": tuple(sorted(former)), "revision": if_revision}
-        changed = volume.model_copy(update=update)
-        written = await self._write_or_conflict(changed.asked_again(rfc3339(self.clock.now())))
+    async def change(
+        self, volume_id: str, patch: VolumePatch, *, if_revision: int | None, wait_s: float
+    ) -> PersistentVolume:
+        written = await self._changed(volume_id, patch, if_revision)
         return await self._shown(await self._worked_on(written, wait_s) or written)
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
@@ -254,6 +240,28 @@ class PersistentVolumes:
         return await self.records.replace(leaving.asked_again(rfc3339(self.clock.now())))
 
     @repeat_lost_writes
+    async def _changed(self, volume_id: str, patch: VolumePatch, if_revision: int | None) -> Volume:
+        volume = await self._volume(volume_id)
+        if if_revision is not None and volume.revision != if_revision:
+            raise Conflict(_RACE)
+        if volume.is_removed:
+            raise BeingRemoved(f"persistent volume {volume.name} is being removed")
+        check_labels(patch.labels or {})
+        await self._check_not_suspended(volume)
+        if patch.size is not None and check_growth(volume, patch.size):
+            async with self.clusters.cluster(await self._vim(volume)) as cluster:
+                await check_expansion(cluster, str(volume.storage_class))
+        given = {name: value for name, value in dict(patch).items() if value is not None}
+        former = {*volume.former_labels, *volume.labels} - given.get("labels", volume.labels).keys()
+        if len(former) > MOST_FORMER_LABELS:
+            raise Conflict(
+                f"persistent volume {volume.name} has {len(volume.former_labels)} labels that are to be taken away first"
+            )
+        changed = volume.model_copy(update={**given, "former_labels": tuple(sorted(former))})
+        now = rfc3339(self.clock.now())
+        return await self.records.replace(changed.asked_again(now).model_copy(update={"updated_at": now}))
+
+    @repeat_lost_writes
     async def _removed(self, volume_id: str, if_revision: int | None, *, is_lost: bool) -> Volume:
         volume = await self._volume(volume_id)
         if if_revision is not None and volume.revision != if_revision:
@@ -288,9 +296,3 @@ class PersistentVolumes:
 
     async def _vim(self, volume: Volume) -> VimConnection:
         return await self.vims.connection(VimConnection(vim_id=volume.vim_id))
-
-    async def _write_or_conflict(self, volume: Volume) -> Volume:
-        try:
-            return await self.records.replace(volume.model_copy(update={"updated_at": rfc3339(self.clock.now())}))
-        except RevisionConflict as error:
-            raise Conflict(_RACE) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
 
 from kubevnfm_events import Envelope, PackageRef
 from kubevnfm_events.lcm import RemoveRemains
@@ -16,14 +19,20 @@ from kubevnfm_store.query import Stored
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+
+_ACCEPTED_WITHIN_S: Final = 5.0
+"""An occurrence is stored so soon after the claim; or by the process that starts after the one that died between the two writes."""
+_LOOK_S: Final = 0.05
 
 
 def any_state(_: Stored) -> None:
@@ -45,6 +54,19 @@ class Instances:
     ) -> None:
         self._store, self._outbox, self._engine, self._packages = store, outbox, engine, packages
         self._ring, self._clock = ring, clock
+
+    async def operation_of(self, record: InstanceRecord) -> OccurrenceRecord | None:
+        """Return the operation that has claimed an instance; None if none has, or it is not stored in a short time."""
+        claim = record.internals.current_operation
+        if claim is None:
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ACCEPTED_WITHIN_S):
+                # No event reports that an occurrence was stored.
+                while (stored := await self._store.get(occurrences.COLLECTION, claim)) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_S)
+                return OccurrenceRecord.from_document(stored.body)
+        return None
 
     async def create(self, request: CreateVnfRequest) -> Stored:
         """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""

@@ -1,0 +1,40 @@
+"""SIGKILL at each write of operations of the multi-cloud API: nothing is made twice, nothing is left, no count is wrong (scenario 11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from worlds.mortal_vnf import OPERATIONS, a_ground
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(7200)]
+
+CHOSEN = (
+    ("create", "insert vnf_instances", True),
+    ("patch", "POST */jobs", True),
+    ("rollback", "DELETE */network-attachment-definitions/line-2", True),
+    ("down", "insert vnf_lcm_op_occs", False),
+)
+"""A bring-up that is stored and not answered; a hook and a deletion whose answers are lost; a bring-down whose operation is not stored yet, although
+it has claimed the VNF."""
+
+
+async def test_a_process_that_dies_in_an_operation_harms_nothing(tmp_path: Path) -> None:
+    """MC-021, MC-037, MC-042, MC-057, MC-086, MC-141 (scenario 11): at chosen writes; the ``deep`` test has all of them."""
+    async with a_ground(tmp_path) as ground:
+        for operation, write, is_done in CHOSEN:
+            await ground.killed_in(operation, write, is_done=is_done)
+        assert len(ground.vnfm.deaths) == len(CHOSEN), ground.vnfm.deaths
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_process_that_dies_at_each_write_of_an_operation_harms_nothing(tmp_path: Path, operation: str) -> None:
+    """MC-021, MC-037, MC-042, MC-057, MC-085 to MC-088, MC-100 to MC-104, MC-139, MC-140, MC-141 (scenario 11): before and after each."""
+    async with a_ground(tmp_path) as ground:
+        writes = len(await ground.killed_in(operation, 0, is_done=False))
+        for number in range(1, writes + 1):
+            for is_done in (False, True):
+                await ground.killed_in(operation, number, is_done=is_done)
+        # A run may have fewer writes than the first one: several changes may be one.
+        assert len(ground.vnfm.deaths) > 1.5 * writes, (writes, ground.vnfm.deaths)
