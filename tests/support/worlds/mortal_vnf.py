@@ -68,7 +68,7 @@ _SMALL: Final = {
     "settings.yaml": _SETTINGS,
 }
 APPLIED: Final = ("Job before", "ConfigMap settings", "Deployment web", "ConfigMap late", "Job after")
-"""What a bring-up creates in the namespace of the VNF, beside its claims, its links and the chart."""
+"""The objects that a bring-up creates in the namespace of the VNF, beside its claims, its links and that of the chart."""
 LINKS, VOLUMES, VNFS, GROUPS = "/virtual-links", "/persistent-volumes", "/vnf_instances", "/group-operations"
 OPERATIONS: Final = ("create", "patch", "rollback", "suspension", "down", "link", "volume", "group")
 """The methods of `Ground` in which the process may die."""
@@ -384,12 +384,12 @@ class Ground:
 
 
 @asynccontextmanager
-async def a_ground(folder: Path) -> AsyncIterator[Ground]:
-    """Yield a ground that is prepared. At the end remove all, after which the clusters have what they had."""
+async def a_ground(folder: Path, *, regions: int = 1) -> AsyncIterator[Ground]:
+    """Yield a ground that is prepared, with as many regions. At the end remove all, after which the clusters have what they had."""
     async with AsyncExitStack() as stack:
-        vnfm, user, seen, clusters = await stack.enter_async_context(mortal_site(folder, 2))
-        regions = [await stack.enter_async_context(registered(user, each, folder)) for each in clusters]
-        ground = Ground(vnfm, user, seen[0], regions[0], [(seen[1], regions[1])])
+        vnfm, user, seen, clusters = await stack.enter_async_context(mortal_site(folder, regions))
+        given = [await stack.enter_async_context(registered(user, each, folder)) for each in clusters]
+        ground = Ground(vnfm, user, seen[0], given[0], list(zip(seen[1:], given[1:], strict=True)))
         await ground.prepare()
         yield ground
         if ground.vnf is not None:
@@ -399,4 +399,4 @@ async def a_ground(folder: Path) -> AsyncIterator[Ground]:
         for volume_id in ground.volumes:
             await ground.sent("DELETE", f"{VOLUMES}/{volume_id}", status=200)
         assert [each for each in seen[0].objects if not each.startswith("CustomResourceDefinition/")] == []
-        assert seen[1].objects == {}
+        assert [each.objects for each in seen[1:]] == [{}] * (regions - 1)
