@@ -10,12 +10,10 @@ from worlds.mortal_vnf import OPERATIONS, a_ground
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(7200)]
 
 CHOSEN = (
-    ("create", "insert vnf_instances", True),
     ("patch", "POST */jobs", True),
     ("down", "insert vnf_lcm_op_occs", False),
 )
-"""A bring-up that is stored and not answered; a hook whose creation has no answer; a bring-down whose operation is not stored yet, although
-it has claimed the VNF."""
+"""A hook whose creation has no answer; a bring-down whose operation is not stored yet, although it has claimed the VNF."""
 
 
 async def test_a_process_that_dies_in_an_operation_harms_nothing(tmp_path: Path) -> None:
