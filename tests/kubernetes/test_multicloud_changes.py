@@ -101,7 +101,7 @@ async def test_a_number_of_an_autoscaler_survives_each_operation(region: RealReg
     vnf = await region.bring_up(await region.onboard(PLAIN), namespace=region.place())
     one, user, place = f"/vnf_instances/{vnf['vnf_id']}", region.user, vnf["namespace"]
     web = f"/apis/apps/v1/namespaces/{place}/deployments/web"
-    spec = {"minReplicas": 3, "maxReplicas": 9}
+    spec: Body = {"minReplicas": 3, "maxReplicas": 9}
     spec |= {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
     scalers = f"/apis/autoscaling/v2/namespaces/{place}/horizontalpodautoscalers"
     await region.cluster.make(scalers, {"metadata": {"name": "web"}, "spec": spec})

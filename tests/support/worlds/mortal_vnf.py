@@ -98,7 +98,7 @@ class Ground:
 
     async def prepare(self) -> None:
         """Make what an operator makes."""
-        await self.region.cluster.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _NADS)
+        await self.region.cluster.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", dict(_NADS))
         self.csar_id = await self.region.onboard(CHARTED if HAS_HELM else PACKAGE)
         self.small_id = await self.region.onboard(_SMALL)
         if HAS_HELM:
