@@ -129,11 +129,11 @@ class _OnePackage:
 
 @dataclass
 class Heard:
-    """What a subscriber has heard."""
+    """The changes that a subscriber has received."""
 
     events: int = 0
     delays_ms: list[tuple[str, float]] = field(default_factory=list)
-    """Of changes: the VIM, and the time since then."""
+    """For each change: the VIM, and the time from the change to its receipt."""
     applied: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     """By VNF."""
 
