@@ -7,6 +7,7 @@ import math
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until_true
 from servers.aai import PASSWORD
 from worlds.export_world import REGION, ExportWorld, a_link, addresses, export_world, features
+from worlds.set_clock import SetClock
 
 VNF = "/network/generic-vnfs/generic-vnf"
 
@@ -163,10 +165,11 @@ class _NoLinks:
             yield each
 
 
-async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: ExportWorld) -> None:
+@pytest.mark.parametrize("status", [400, 403])
+async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: ExportWorld, status: int) -> None:
     """MC-110, MC-111: it is shown with the reason, and tried again later or when all is sent again."""
     bad = record_id("vim", "", "Pod", "ns", "bad")
-    world.aai.refused[bad] = 400, 2
+    world.aai.refused[bad] = status, 2
     for number in range(40):
         await world.write(f"web-{number}")
     await world.write("bad")
@@ -181,6 +184,71 @@ async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: Expor
     await world.settled()
     assert len(world.aai.paths("vserver")) == 41
     assert world.aai.collisions == []
+
+
+async def test_a_403_for_everything_stops_the_export_with_the_reason(world: ExportWorld) -> None:
+    """MC-110: no node is put off; all are sent once A&AI accepts nodes again."""
+    world.aai.refused["vservers/vserver"] = 403, 1000
+    for number in range(3):
+        await world.write(f"web-{number}")
+    world.start()
+
+    async def is_away() -> bool:
+        return (await world.health()).reachable is False
+
+    await until_true(is_away)
+    health = await world.health()
+    assert "403" in health.reason
+    assert (health.refused, health.waiting) == (0, 3)
+    world.aai.refused.clear()
+    await world.settled()
+    assert len(world.aai.paths("vserver")) == 3
+    # Credentials that have lost their role altogether: not even one node is put off.
+    world.aai.fault = 403
+    await world.write("web-4")
+    await until_true(is_away)
+    assert (await world.health()).refused == 0
+
+
+@pytest.mark.parametrize("kind", ["vserver", "l3-network"])
+async def test_a_creation_that_arrives_after_its_leader_and_its_object_have_gone_is_taken_back(
+    store: SqliteStore, kind: str
+) -> None:
+    """MC-110: the lease is lost while A&AI works on a creation; the next leader removes what arrives late."""
+    clock, link = SetClock(datetime(2030, 1, 1, tzinfo=UTC)), a_link()
+    async with export_world(store, clock) as world:
+        world.aai.held = f"{kind}s/{kind}/"
+        if kind == "vserver":
+            await world.write("web-1")
+        else:
+            await world.links.insert(link)
+        world.start()
+        await world.aai.holds.wait()
+        await world.stop()
+        if kind == "vserver":
+            await world.remove("web-1")
+        else:
+            stored = await world.links.get(link.id)
+            assert stored is not None
+            await world.links.delete(stored)
+        before = len(world.aai.reads)
+        clock.advance(60)
+        world.start()
+
+        async def has_tried() -> bool:
+            return any(f"{kind}s/{kind}/" in each for each in world.aai.reads[before:])
+
+        await until_true(has_tried)
+        world.aai.let_go.set()
+        await until_true(lambda: _is_there(world, kind))
+        assert (await world.health()).waiting == 1
+        clock.advance(600)
+        await world.settled()
+        assert world.aai.paths(kind) == world.aai.paths("generic-vnf") == []
+
+
+async def _is_there(world: ExportWorld, kind: str) -> bool:
+    return len(world.aai.paths(kind)) == 1
 
 
 async def _count_is(world: ExportWorld, count: int) -> bool:

@@ -138,6 +138,11 @@ class Aai:
     """Parts of paths whose changes are refused: the status, and how often."""
     calls: list[tuple[str, int]] = field(default_factory=list)
     """The method or, of a transaction, the number of its operations, and the status of each request."""
+    held: str = ""
+    """A part of a path: a transaction with it waits for `let_go`, and is carried out even if its caller has gone."""
+    holds: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a transaction waits."""
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
     collisions: list[str] = field(default_factory=list)
     """Nodes that two transactions changed at the same time: the real one may have made two of them."""
     headers: list[Mapping[str, str]] = field(default_factory=list)
@@ -220,6 +225,10 @@ class Aai:
             operations = (await request.json())["operations"]
             count = len(operations)
             paths = [urlsplit(each["uri"]).path for each in operations]
+            if self.held and any(self.held in each for each in paths):
+                self.held = ""
+                self.holds.set()
+                await self.let_go.wait()
             self._changing.update(paths)
             self.collisions += [each for each in paths if self._changing[each] > 1]
             # Others come in while one is under way.

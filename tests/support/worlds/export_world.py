@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.domain.exporting.nodes import RegionKey
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, record_id
 from kubevnfm_infra_k8s.domain.links.record import Holder, Link
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.clock import SystemClock, rfc3339
+from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_secrets import KeyRing
@@ -152,9 +152,10 @@ def a_link(**changes: Any) -> Link:
 
 
 @asynccontextmanager
-async def export_world(store: DocumentStore) -> AsyncIterator[ExportWorld]:
+async def export_world(store: DocumentStore, clock: Clock | None = None) -> AsyncIterator[ExportWorld]:
     """Yield the world; a test starts the process."""
-    ring, clock, severed, metrics = KeyRing.from_text(KeyRing.new_key()), SystemClock(), Severed(store), RegionMetrics()
+    ring, severed, metrics = KeyRing.from_text(KeyRing.new_key()), Severed(store), RegionMetrics()
+    clock = clock or SystemClock()
     collections = (stored_inventory.INDEXES, stored_links.INDEXES, stored_exports.INDEXES)
     for indexes in collections:
         for collection, each in indexes.items():

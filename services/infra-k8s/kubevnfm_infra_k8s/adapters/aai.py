@@ -21,7 +21,7 @@ from kubevnfm_kit.tls import ClientTls, client_context
 from yarl import URL
 
 from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
-from kubevnfm_infra_k8s.domain.exporting.ports import AaiAway, AaiRefused, Operation
+from kubevnfm_infra_k8s.domain.exporting.ports import AaiAway, AaiForbidden, AaiRefused, Operation
 
 # A&AI itself gives up after 60 s.
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=70.0, sock_connect=5.0)
@@ -30,7 +30,7 @@ _LARGEST: Final = 2**20
 _CHUNK: Final = 2**16
 _REASON_BYTES: Final = 512
 _ACCEPTED: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
-_AWAY: Final = frozenset({401, 403, 407, 408, 429, 502, 503, 504})
+_AWAY: Final = frozenset({401, 407, 408, 429, 502, 503, 504})
 """Statuses that say nothing of what was sent."""
 
 
@@ -65,7 +65,7 @@ class AaiGraph:
         if status == 404:
             return None
         if status != 200:
-            raise AaiRefused(status, _reason(raw))
+            raise _refused(status, raw)
         found = _object(status, raw)
         if not isinstance(found.get("resource-version"), str | int):
             raise AaiRefused(status, "a node without a resource-version")
@@ -75,14 +75,21 @@ class AaiGraph:
         asked = [{"action": each.action, "uri": each.path, "body": each.body} for each in operations]
         status, raw = await self._call("POST", "/bulk/single-transaction", {"operations": asked})
         if status not in (200, 201):
-            raise AaiRefused(status, _reason(raw))
+            raise _refused(status, raw)
         made = _object(status, raw).get("operation-responses")
         results = [_result(each) for each in made] if isinstance(made, list) else []
         failed = [each for each in results if not 200 <= each < 300]
         if failed:
-            raise AaiRefused(failed[0], "the status of one operation of the transaction")
+            error = AaiForbidden if failed[0] == 403 else AaiRefused
+            raise error(failed[0], "the status of one operation of the transaction")
         if len(results) != len(operations):
             raise AaiRefused(status, f"the results of {len(results)} operations, not of {len(operations)}")
+
+    async def check_allowed(self) -> None:
+        # It changes nothing: whether A&AI takes it or finds fault with it, the caller may send transactions.
+        status, raw = await self._call("POST", "/bulk/single-transaction", {"operations": []})
+        if status == 403:
+            raise AaiAway(f"A&AI answered 403: {_reason(raw)}")
 
     async def _call(self, method: str, path: str, body: JsonMapping | None = None) -> tuple[int, bytes]:
         headers = {"X-FromAppId": "kubevnfm", "X-TransactionId": new_id(), **_ACCEPTED}
@@ -147,6 +154,10 @@ def _error(raw: bytes) -> str | None:
         return f"{exception['messageId']}: {' | '.join(variables) or exception['text']}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _refused(status: int, raw: bytes) -> AaiRefused:
+    return (AaiForbidden if status == 403 else AaiRefused)(status, _reason(raw))
 
 
 def _reason(raw: bytes) -> str:

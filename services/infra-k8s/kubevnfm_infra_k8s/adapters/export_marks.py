@@ -67,7 +67,14 @@ class ExportMarks:
 
     def _due(self, before: ObjectExport, vim_id: str, left: str) -> ObjectExport:
         now = rfc3339(self._clock.now())
-        return ObjectExport(due=now, since=before.since or now, vim_id=vim_id, known=before.known, left_vnf_id=left)
+        return ObjectExport(
+            due=now,
+            since=before.since or now,
+            vim_id=vim_id,
+            known=before.known,
+            asked_at=before.asked_at,
+            left_vnf_id=left,
+        )
 
     async def announce(self, subject: Subject, subject_id: str, *, expected: int, is_lost: bool = False) -> None:
         """Mark a link or features that are about to be written; ``expected``: the revision after that, 0 for a removal.

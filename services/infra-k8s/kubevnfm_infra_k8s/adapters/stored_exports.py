@@ -45,6 +45,8 @@ _MOST_COUNTED: Final = 10_000
 _MOST_SHOWN: Final = 10
 _MOST_LAGS: Final = 1000
 _REASON_BYTES: Final = 1024
+_IN_FLIGHT: Final = timedelta(minutes=5)
+"""Longer than a request to A&AI with the read before it, and A&AI's own work after its caller has gone."""
 _MARKS: Final = ("due", "since", "vim_id", "left_vnf_id", "tries", "error")
 
 
@@ -62,14 +64,30 @@ class StoredExports:
 
     async def objects(self, *, limit: int) -> Sequence[DueObject]:
         query = Query(self._is_due("export/due"), sort=Sort("export/due"), limit=limit, exclude=["ips", "scope"])
-        return [_due_object(each) for each in await self._store.find(OBJECTS, query)]
+        return [self._due_object(each) for each in await self._store.find(OBJECTS, query)]
+
+    async def intend(self, due: DueObject) -> DueObject | None:
+        if due.unsettled_s:
+            return due
+        try:
+            asked = {"export/asked_at": rfc3339(self._clock.now())}
+            stored = await self._store.update(OBJECTS, due.id, asked, if_revision=due.revision)
+        except RevisionConflict:
+            return None
+        return replace(due, revision=stored.revision)
 
     async def settle(self, due: DueObject) -> None:
         with suppress(RevisionConflict):
+            if due.record is None and due.unsettled_s:
+                again = {"export/due": self._in(due.unsettled_s)}
+                await self._store.update(OBJECTS, due.id, again, if_revision=due.revision)
+                return
             if due.record is None:
                 await self._store.delete(OBJECTS, due.id, if_revision=due.revision)
                 return
-            unset = [f"export/{name}" for name in _MARKS]
+            # What an earlier process has asked for may arrive after the object is gone.
+            marks = _MARKS if due.unsettled_s else (*_MARKS, "asked_at")
+            unset = [f"export/{name}" for name in marks]
             await self._store.update(OBJECTS, due.id, {"export/known": True}, unset=unset, if_revision=due.revision)
 
     async def put_off(self, due: DueObject, reason: str, *, again_s: float) -> None:
@@ -78,8 +96,10 @@ class StoredExports:
             "export/tries": due.tries + 1,
             "export/error": bounded(reason, _REASON_BYTES),
         }
+        # A&AI has answered what was asked for last.
+        unset = () if due.unsettled_s else ("export/asked_at",)
         with suppress(RevisionConflict):
-            await self._store.update(OBJECTS, due.id, fields, if_revision=due.revision)
+            await self._store.update(OBJECTS, due.id, fields, unset=unset, if_revision=due.revision)
 
     async def has_objects(self, vnf_id: str, *, gone: int) -> bool:
         if await self._store.count(OBJECTS, by(vnf_instance_id=vnf_id), limit=1):
@@ -92,7 +112,10 @@ class StoredExports:
         return [self._due_subject(each) for each in await self._store.find(EXPORTS, query)]
 
     async def settle_subject(self, due: DueSubject, sent: Mapping[str, str]) -> None:
-        doc, unset = subject_doc(due.subject, due.subject_id), ["due", "since", "tries", "error"]
+        if due.unsettled_s:
+            await self.put_off_subject(due, "", again_s=due.unsettled_s)
+            return
+        doc, unset = subject_doc(due.subject, due.subject_id), ["due", "since", "tries", "error", "asked_at"]
         with suppress(RevisionConflict):
             if sent:
                 fields = {"sent": dict(sent)}
@@ -101,17 +124,18 @@ class StoredExports:
                 await self._store.delete(EXPORTS, doc, if_revision=due.revision)
 
     async def keep_sent(self, due: DueSubject, sent: Mapping[str, str]) -> DueSubject:
-        if sent == due.sent:
-            return due
-        stored = await self._store.update(EXPORTS, due.id, {"sent": dict(sent)}, if_revision=due.revision)
+        asked = {} if due.unsettled_s else {"asked_at": rfc3339(self._clock.now())}
+        stored = await self._store.update(EXPORTS, due.id, {"sent": dict(sent), **asked}, if_revision=due.revision)
         return replace(due, revision=stored.revision, sent=sent)
 
     async def put_off_subject(self, due: DueSubject, reason: str, *, again_s: float) -> None:
         fields: JsonObject = {"due": self._in(again_s)}
+        unset: Sequence[str] = ()
         if reason:
             fields |= {"tries": due.tries + 1, "error": bounded(reason, _REASON_BYTES)}
+            unset = () if due.unsettled_s else ("asked_at",)
         with suppress(RevisionConflict):
-            await self._store.update(EXPORTS, due.id, fields, if_revision=due.revision)
+            await self._store.update(EXPORTS, due.id, fields, unset=unset, if_revision=due.revision)
 
     async def link(self, link_id: str) -> Link | None:
         stored = await self._store.get(LINKS, link_id)
@@ -254,12 +278,36 @@ class StoredExports:
     def _in(self, seconds: float) -> str:
         return rfc3339(self._clock.now() + timedelta(seconds=seconds))
 
+    def _unsettled_s(self, asked_at: str | None) -> float:
+        if asked_at is None:
+            return 0.0
+        left = datetime.fromisoformat(asked_at) + _IN_FLIGHT - self._clock.now()
+        return max(0.0, left.total_seconds())
+
+    def _due_object(self, stored: Stored) -> DueObject:
+        body = stored.body
+        export, tries = body["export"], int(body["export"].get("tries", 0))
+        unsettled_s = self._unsettled_s(export.get("asked_at"))
+        if is_gone(stored):
+            gone = body["gone"]
+            is_node = bool(gone["placed"]) and is_segment(str(gone["namespace"]))
+            return DueObject(
+                stored.id, stored.revision, None, str(export["vim_id"]), str(gone["namespace"]), str(gone["vnf_id"]),
+                str(export.get("left_vnf_id", "")), is_node, bool(export.get("known")), tries, unsettled_s,
+            )  # fmt: skip
+        record = ObjectRecord.from_stored(stored)
+        return DueObject(
+            record.id, stored.revision, record, record.vim_id, record.namespace, record.vnf_instance_id,
+            record.export.left_vnf_id, is_placed(record.api_version, record.kind) and is_segment(record.namespace),
+            record.export.known, tries, unsettled_s,
+        )  # fmt: skip
+
     def _due_subject(self, stored: Stored) -> DueSubject:
         body = stored.body
         age = self._clock.now() - datetime.fromisoformat(body["announced_at"])
         return DueSubject(
             stored.id, stored.revision, body["subject"], str(body["subject_id"]), int(body["expected"]),
-            age < _YOUNG, body["sent"], int(body.get("tries", 0)),
+            age < _YOUNG, body["sent"], int(body.get("tries", 0)), self._unsettled_s(body.get("asked_at")),
         )  # fmt: skip
 
 
@@ -289,20 +337,3 @@ class NoExport:
 def _there(path: str) -> Filter:
     """Return the filter for documents with an attribute, by a range of its index: `Exists` would look through all documents."""
     return Compare(path, Op.GTE, [1]) if path.endswith("tries") else Compare(path, Op.GT, [""])
-
-
-def _due_object(stored: Stored) -> DueObject:
-    body = stored.body
-    export, tries = body["export"], int(body["export"].get("tries", 0))
-    if is_gone(stored):
-        gone = body["gone"]
-        return DueObject(
-            stored.id, stored.revision, None, str(export["vim_id"]), str(gone["namespace"]), str(gone["vnf_id"]),
-            str(export.get("left_vnf_id", "")), bool(gone["placed"]) and is_segment(str(gone["namespace"])), bool(export.get("known")), tries,
-        )  # fmt: skip
-    record = ObjectRecord.from_stored(stored)
-    return DueObject(
-        record.id, stored.revision, record, record.vim_id, record.namespace, record.vnf_instance_id,
-        record.export.left_vnf_id, is_placed(record.api_version, record.kind) and is_segment(record.namespace),
-        record.export.known, tries,
-    )  # fmt: skip

@@ -23,6 +23,7 @@ from kubevnfm_infra_k8s.domain.exporting import nodes
 from kubevnfm_infra_k8s.domain.exporting.nodes import Node, RegionKey
 from kubevnfm_infra_k8s.domain.exporting.ports import (
     AaiAway,
+    AaiForbidden,
     AaiRefused,
     DueObject,
     DueSubject,
@@ -45,6 +46,15 @@ _LATER_S: Final = 2.0
 """Until an announced write is looked for again."""
 _IDLE_S: Final = 1.0
 """Without anything to export. Several changes of one object in this time are one."""
+
+
+@dataclass
+class _Round:
+    """What A&AI has answered in one round."""
+
+    accepted: int = 0
+    """Objects."""
+    denied: list[tuple[DueObject, AaiForbidden]] = field(default_factory=list)
 
 
 @dataclass
@@ -109,10 +119,14 @@ class Exporter:
         lanes: dict[int, list[DueObject]] = defaultdict(list)
         for due in objects:
             lanes[int(hashlib.sha256(due.vnf_id.encode()).hexdigest()[:8], 16) % self.parallel].append(due)
-        results = await asyncio.gather(*(self._lane(writer, lane) for lane in lanes.values()), return_exceptions=True)
+        answered = _Round()
+        results = await asyncio.gather(
+            *(self._lane(writer, lane, answered) for lane in lanes.values()), return_exceptions=True
+        )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        await self._put_off_denied(answered)
         subjects = await self.records.subjects(limit=self.batch)
         for subject in subjects:
             await self._subject(writer, subject)
@@ -120,7 +134,18 @@ class Exporter:
             await self._say(is_reachable=True)
         return len(objects) == most or len(subjects) == self.batch
 
-    async def _lane(self, writer: NodeWriter, due: Sequence[DueObject]) -> None:
+    async def _put_off_denied(self, answered: _Round) -> None:
+        """Put off the objects that A&AI does not let us write. Raises AaiAway if it lets us write none."""
+        if not answered.denied:
+            return
+        await self.graph.check_allowed()
+        new = [error for due, error in answered.denied if due.tries == 0]
+        if len(new) > 1 and not answered.accepted:
+            raise AaiAway(f"it accepts no node: {new[0]}")
+        for due, error in answered.denied:
+            await self._put_off(due, error)
+
+    async def _lane(self, writer: NodeWriter, due: Sequence[DueObject], answered: _Round) -> None:
         for begin in range(0, len(due), self.batch):
             batch = due[begin : begin + self.batch]
             keys = {vim_id: await self._key(vim_id) for vim_id in {each.vim_id for each in batch}}
@@ -130,13 +155,20 @@ class Exporter:
                     # Objects of a VIM that is no region have no node.
                     if (key := keys[each.vim_id]) is not None and each.record is not None:
                         await writer.ensure(*self._needed(each, key))
-                await writer.all_of([partial(self._wanted, writer, each, keys[each.vim_id]) for each in batch])
+                operations = await writer.operations(
+                    [partial(self._wanted, writer, each, keys[each.vim_id]) for each in batch]
+                )
+                intended = await self._intended(batch, operations)
+                batch = done = [each for each, _ in intended]
+                await writer.send([operation for _, operation in intended])
             except Exception as error:
                 if not _is_of_a_node(error):
                     raise
                 # One at a time, to find out which.
                 log.info("export_batch_refused", operations=len(batch), reason=_reason(error))
-                done = [each for each in batch if await self._alone(writer, each, keys[each.vim_id])]
+                alone = [await self._alone(writer, each, keys[each.vim_id], answered) for each in batch]
+                done = [each for each in alone if each is not None]
+            answered.accepted += len(done)
             held = await self._without_unused(writer, [each for each in done if keys[each.vim_id] is not None])
             for each, refusal in held:
                 await self._put_off(each, refusal)
@@ -160,25 +192,48 @@ class Exporter:
         # A creation needs no read: if the node exists after all, the transaction is refused.
         return await writer.change(node) if due.is_known else Operation("put", node.path, node.created)
 
-    async def _alone(self, writer: NodeWriter, due: DueObject, key: RegionKey | None) -> bool:
-        """Export one object by itself; return whether it was possible."""
+    async def _intended(
+        self, batch: Sequence[DueObject], operations: Sequence[Operation | None]
+    ) -> Sequence[tuple[DueObject, Operation | None]]:
+        """Store which objects are about to be created; return those of the batch that have not changed since they were read.
+
+        If this process is cut off before it has stored the answer, the next one knows of a creation that may arrive late.
+        """
+
+        async def noted(due: DueObject, operation: Operation | None) -> DueObject | None:
+            return await self.records.intend(due) if operation is not None and operation.is_creation else due
+
+        found = await asyncio.gather(*map(noted, batch, operations))
+        return [(each, one) for each, one in zip(found, operations, strict=True) if each is not None]
+
+    async def _alone(
+        self, writer: NodeWriter, due: DueObject, key: RegionKey | None, answered: _Round
+    ) -> DueObject | None:
+        """Export one object by itself; return it as it is stored, None if that was not possible."""
         if key is None:
-            return True
+            return due
         try:
             if due.record is None:
                 if due.is_placed:
                     await writer.remove(nodes.vserver_at(key, due.namespace, due.id))
-                return True
+                return due
             writer.forget(*self._needed(due, key))
             await writer.ensure(*self._needed(due, key))
             if due.is_placed:
+                intended = await self.records.intend(due)
+                if intended is None:
+                    return None
+                due = intended
                 await writer.put(nodes.vserver(key, due.record, version=self.graph.version))
         except Exception as error:
             if not _is_of_a_node(error):
                 raise
-            await self._put_off(due, error)
-            return False
-        return True
+            if isinstance(error, AaiForbidden):
+                answered.denied.append((due, error))
+            else:
+                await self._put_off(due, error)
+            return None
+        return due
 
     async def _put_off(self, due: DueObject, error: Exception) -> None:
         self.refused += 1
@@ -210,6 +265,8 @@ class Exporter:
                 try:
                     await writer.remove(nodes.generic_vnf(vnf_id))
                 except AaiRefused as error:
+                    if isinstance(error, AaiForbidden):
+                        await self.graph.check_allowed()
                     # It may be a fault of A&AI, or others have related to it what must not lose it.
                     held.append((shown_by[vnf_id], error))
         return held
@@ -232,6 +289,8 @@ class Exporter:
         except (AaiAway, LeaseLost):
             raise
         except Exception as error:  # A&AI refuses it, or the region does not say what its nodes have
+            if isinstance(error, AaiForbidden):
+                await self.graph.check_allowed()
             self.refused += 1
             reason = _reason(error)
             log.warning(
@@ -263,6 +322,7 @@ class Exporter:
         if due.sent.get(link.id) != digest:
             writer.forget(nodes.cloud_region(key))
             await writer.ensure(nodes.cloud_region(key))
+            due = await self.records.keep_sent(due, {**due.sent, link.id: ""})
             await writer.put(node)
         await self.records.settle_subject(due, {link.id: digest})
 
@@ -278,13 +338,14 @@ class Exporter:
             await writer.ensure(nodes.cloud_region(key))
         changed = [node for name, node in wanted.items() if due.sent.get(name) != digest_of(node)]
         left = [nodes.hpa_capability_at(key, name) for name in due.sent if name not in wanted]
-        # Stored first, so that a capability that was sent is found again when it has gone.
-        sent = {**due.sent, **{name: "" for name in wanted if name not in due.sent}}
-        due = await self.records.keep_sent(due, sent)
+        if changed or left:
+            # Stored first, so that a capability that was sent is found again when it has gone.
+            sent = {**due.sent, **{name: "" for name in wanted if name not in due.sent}}
+            due = await self.records.keep_sent(due, sent)
         steps: list[Callable[[], Awaitable[Operation | None]]] = [partial(writer.change, node) for node in changed]
         steps += [partial(writer.removal, node) for node in left]
         for begin in range(0, len(steps), self.batch):
-            await writer.all_of(steps[begin : begin + self.batch])
+            await writer.send(await writer.operations(steps[begin : begin + self.batch]))
         await self.records.settle_subject(due, _digests(wanted))
 
 

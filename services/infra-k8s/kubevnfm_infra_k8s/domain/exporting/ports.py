@@ -29,6 +29,10 @@ class AaiRefused(VnfmError, code="aai-refused", status=502):
         self.answered = status
 
 
+class AaiForbidden(AaiRefused, code="aai-forbidden"):
+    """A&AI does not let this manager read or write a node; it may be the same with all nodes (`Graph.check_allowed`)."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """One change of the graph."""
@@ -36,6 +40,11 @@ class Operation:
     action: Literal["put", "delete"]
     path: str
     body: JsonMapping
+
+    @property
+    def is_creation(self) -> bool:
+        """Whether it creates its node: a change names the version that it has read."""
+        return self.action == "put" and "resource-version" not in self.body
 
 
 class Graph(Protocol):
@@ -58,6 +67,10 @@ class Graph(Protocol):
         """Make all changes, or none."""
         ...
 
+    async def check_allowed(self) -> None:
+        """Raise AaiAway if A&AI lets this manager change nothing."""
+        ...
+
 
 @dataclass(frozen=True)
 class DueObject:
@@ -77,6 +90,8 @@ class DueObject:
     is_known: bool
     """Whether A&AI is known to have had it."""
     tries: int
+    unsettled_s: float
+    """How long a creation that was asked for before may still arrive; 0: none is under way."""
 
 
 Subject = Literal["link", "features"]
@@ -98,6 +113,8 @@ class DueSubject:
     sent: Mapping[str, str]
     """Digests of the nodes that A&AI got, by id."""
     tries: int
+    unsettled_s: float
+    """As of an object."""
 
 
 class ExportRecords(Protocol):
@@ -111,8 +128,15 @@ class ExportRecords(Protocol):
         """Return objects whose time has come, those that wait longest first."""
         ...
 
+    async def intend(self, due: DueObject) -> DueObject | None:
+        """Store that its creation is asked for now; return it as it is stored, None if it has changed since it was read."""
+        ...
+
     async def settle(self, due: DueObject) -> None:
-        """Store that A&AI has the object as it was read; nothing if it has changed since."""
+        """Store that A&AI has the object as it was read; nothing if it has changed since.
+
+        One that is gone is removed again while an earlier creation may still arrive.
+        """
         ...
 
     async def put_off(self, due: DueObject, reason: str, *, again_s: float) -> None:
@@ -128,11 +152,17 @@ class ExportRecords(Protocol):
         ...
 
     async def settle_subject(self, due: DueSubject, sent: Mapping[str, str]) -> None:
-        """Store what A&AI has of a subject; nothing of it: it is forgotten."""
+        """Store what A&AI has of a subject; nothing of it: it is forgotten.
+
+        It is due again while an earlier creation may still arrive.
+        """
         ...
 
     async def keep_sent(self, due: DueSubject, sent: Mapping[str, str]) -> DueSubject:
-        """Store what A&AI may have, before it is sent; return the subject as it is stored. Raises RevisionConflict."""
+        """Store what A&AI may have, and that it is asked for now, before it is sent; return the subject as it is stored.
+
+        Raises RevisionConflict.
+        """
         ...
 
     async def put_off_subject(self, due: DueSubject, reason: str, *, again_s: float) -> None:

@@ -94,14 +94,20 @@ class NodeWriter:
         version = urlencode({_VERSION: str(there.get(_VERSION, ""))})
         return Operation("delete", f"{node.path}?{version}", {})
 
-    async def all_of(self, wanted: Sequence[Callable[[], Awaitable[Operation | None]]]) -> None:
-        """Make all changes in one transaction. Raises AaiRefused if A&AI refuses one; then none was made."""
-        operations: list[Operation] = []
+    async def operations(
+        self, wanted: Sequence[Callable[[], Awaitable[Operation | None]]]
+    ) -> Sequence[Operation | None]:
+        """Return the operations that bring changes about, some of them read side by side."""
+        found: list[Operation | None] = []
         for begin in range(0, len(wanted), _READS):
-            read = await asyncio.gather(*(each() for each in wanted[begin : begin + _READS]))
-            operations += [each for each in read if each is not None]
-        if operations:
-            await self._send(operations)
+            found += await asyncio.gather(*(each() for each in wanted[begin : begin + _READS]))
+        return found
+
+    async def send(self, operations: Sequence[Operation | None]) -> None:
+        """Make all changes in one transaction. Raises AaiRefused if A&AI refuses one; then none was made."""
+        made = [each for each in operations if each is not None]
+        if made:
+            await self._send(made)
 
     async def _tried(self, wanted: Callable[[], Awaitable[Operation | None]]) -> None:
         for attempt in range(_LOST):

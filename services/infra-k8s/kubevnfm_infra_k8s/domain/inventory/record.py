@@ -55,6 +55,8 @@ class ObjectExport(BaseModel):
     """The VIM, if it is due."""
     known: bool = False
     """Whether A&AI has had it."""
+    asked_at: str | None = None
+    """When its creation was asked for, if the answer is not known: the request may still arrive."""
     left_vnf_id: str = ""
     """The VNF that had it before, which may have nothing else."""
     tries: int | None = None
