@@ -74,8 +74,11 @@ ELSEWHERE = {
     "onap_networks by region _id",
     "onap_profiles by definition _id",
     "onap_profiles by package _id",
+    "onap_profiles by profile-name _id",
+    "onap_profiles by rb-version _id",
     "onap_profiles by rb-name _id",
     "vnf_instances by internal.multicloud.onap.name _id",
+    "vnf_instances by vnfPkgId _id",
     "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
     "vnf_packages by internal.fetch.usedAt _id",  # before a package is fetched on demand
 }
@@ -83,6 +86,7 @@ ELSEWHERE = {
 WHOLE = {"SCAN documents_*", "SCAN documents_* USING INDEX sqlite_autoindex_documents_*_1"}
 """How SQLite says that it reads a whole collection: as it is stored, and by id."""
 WATCHING: Any = {"allowed_networks": "127.0.0.0/8", "drift_every_s": 60}
+SUBNET = {"name": "a", "subnet": "10.44.0.0/24"}
 OUTBOXES = ("vnf_instances", "vnf_packages", "inbox_lcm_api")
 """The collections into which an upload and a create write events."""
 
@@ -219,6 +223,26 @@ async def search_everything(world: World) -> None:
     assert [each async for each in missed]
 
 
+async def search_as_onap(world: World) -> None:
+    """Read everything that the paths of ONAP can read; their bundles and networks are there."""
+    world.regions.add("op/edge", "vim-edge")
+    bundle = {"rb-name": "rb", "rb-version": "v1"}
+    (await world.call("POST", "/v1/rb/definition", bundle, headers={})).must(201)
+    definition = next(iter(await world.store.find("onap_profiles", Query(limit=1))))
+    await world.store.update("onap_profiles", definition.id, {"package": "p"})
+    network = {"metadata": {"name": "n"}, "spec": {"cniType": "ovn4nfv", "ipv4Subnets": [SUBNET]}}
+    cluster = "/v2/cluster-providers/op/clusters/edge"
+    (await world.call("POST", f"{cluster}/networks", network, headers={})).must(201)
+    for path in (
+        "/v1/instance", "/v1/instance?profile-name=default", "/v1/instance?rb-version=v1", "/v1/instance?rb-name=rb",
+        "/v1/rb/definition", "/v1/rb/definition/rb", "/v1/rb/definition/rb/v1/profile",
+        "/v1/rb/definition/rb/v1/profile/default", f"{cluster}/networks",
+    ):  # fmt: skip
+        (await world.call("GET", path, headers={})).must(200)
+    for path in ("/v1/instance/none", "/v1/vnf_instances/edge/ns"):
+        (await world.call("GET", path, headers={})).must(404)
+
+
 async def test_the_searches_of_a_life_cycle_have_an_index_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:
     use = IndexUse()
     async with lcm_world(tmp_path, storage_on(mongodb_url, use), **WATCHING) as world:
@@ -244,8 +268,9 @@ async def test_the_searches_of_a_life_cycle_read_no_whole_collection_on_sqlite(t
             searches.append((collection, Query(filter)))
             return await super().delete_many(collection, filter)
 
-    async with lcm_world(tmp_path, Storage(RING, SearchedStore), **WATCHING) as world:
+    async with lcm_world(tmp_path, Storage(RING, SearchedStore), onap_compat=True, **WATCHING) as world:
         await search_everything(world)
+        await search_as_onap(world)
     reading_all: set[str] = set()
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         catalogue = Catalogue(connection)

@@ -30,6 +30,7 @@ from kubevnfm_csar.pack import pack
 _CHART_FILE: Final = "Chart.yaml"
 _MANIFEST: Final = "manifest.yaml"
 _VALUES: Final = "values.yaml"
+_MANIFESTS: Final = (".yaml", ".yml", ".json")
 _BROKEN: Final = (
     tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
@@ -96,6 +97,11 @@ def chart_in(folder: Path, named: str) -> str:
         return named
     found = sorted(path.parent.name for path in folder.glob(f"*/{_CHART_FILE}") if path.is_file())
     if not found:
+        manifest = next((each.name for each in sorted(folder.rglob("*")) if each.suffix in _MANIFESTS), None)
+        if manifest is not None:
+            raise PackageRefused(
+                "no chart: plain manifests are not taken; put them into the folder templates of a chart", file=manifest
+            )
         raise PackageRefused("the archive has no chart: a folder with Chart.yaml expected")
     return found[0]
 

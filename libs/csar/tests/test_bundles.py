@@ -151,3 +151,6 @@ def test_a_chart_is_a_folder_with_its_file(tmp_path: Path) -> None:
             chart_in(chart, named)
     with pytest.raises(PackageRefused, match="no chart"):
         chart_in(unpacked(tmp_path, "none", {"x/y": "1"}), "")
+    with pytest.raises(PackageRefused, match="plain manifests are not taken") as caught:
+        chart_in(unpacked(tmp_path, "plain", {"x/deployment.yaml": "kind: Deployment"}), "")
+    assert "deployment.yaml" in str(caught.value)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
@@ -41,7 +41,7 @@ from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
 from kubevnfm_lcm_api.onap import bundle_store, networks
-from kubevnfm_lcm_api.onap.bundle_store import Bundles
+from kubevnfm_lcm_api.onap.bundle_store import BundlePackages, Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
 from kubevnfm_lcm_api.settings import Settings
@@ -139,20 +139,31 @@ async def lcm_api(
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
         ]
-        if settings.onap_compat:
-            stored_bundles = Bundles(backends.store, backends.clock, subjects[1].bundles)
-            apis.append(partial(add_onap, stored_bundles=stored_bundles))
+        rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
             ends.watching(backends.bus),
-            background(groups=groups.run()),
+            background(groups=groups.run(), **rest),
             serving(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
             ) as port,
         ):
             yield LcmApi(port)
+
+
+def _onap(
+    apis: list[Subject], backends: Backends, multicloud: MultiCloudServices, packages: BundlePackages
+) -> Mapping[str, Coroutine[Any, Any, None]]:
+    """Add the paths of ONAP; return the work that cleans up behind them."""
+    stored_bundles = Bundles(backends.store, backends.clock, packages)
+    of_regions = partial(networks.remove_without_region, backends.store, multicloud.regions)
+    apis.append(partial(add_onap, stored_bundles=stored_bundles))
+    return {
+        "onap_networks": repeat(of_regions, every_s=_FORGET_KEYS_EVERY_S),
+        "onap_profiles": repeat(stored_bundles.remove_orphans, every_s=_FORGET_KEYS_EVERY_S),
+    }
 
 
 def _keys(backends: Backends) -> idempotency.IdempotencyKeys:

@@ -85,7 +85,7 @@ class StoredExports:
             if due.record is None:
                 await self._store.delete(OBJECTS, due.id, if_revision=due.revision)
                 return
-            # What an earlier process has asked for may arrive after the object is gone.
+            # A creation that an earlier process has asked for may arrive after the object is gone.
             marks = _MARKS if due.unsettled_s else (*_MARKS, "asked_at")
             unset = [f"export/{name}" for name in marks]
             await self._store.update(OBJECTS, due.id, {"export/known": True}, unset=unset, if_revision=due.revision)

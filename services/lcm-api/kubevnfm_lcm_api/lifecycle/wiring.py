@@ -55,6 +55,7 @@ INDEXES = {
         Index(["createdAt"]),
         Index(["vnfdId"]),
         Index(["vnfInstanceName"]),
+        Index(["vnfPkgId"]),
         Index(["internal/vimIds"]),
         Index(["internal/registries"]),
         Index(["internal/managementVimIds"]),

@@ -156,7 +156,7 @@ class InstanceState(FoundOfInstance):
 
     ready: bool
     truncated: bool | None = None
-    """Whether there are more pods than are shown; absent: there are not."""
+    """Whether the region has more pods than an answer may have, 1,000 or 8 MiB; absent: it has not."""
 
 
 class ShownSubscription(MultiCloudType):

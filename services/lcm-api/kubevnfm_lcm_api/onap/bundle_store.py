@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Final, Protocol
 
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, NamespaceName
@@ -22,12 +23,21 @@ DEFINITIONS: Final = "onap_definitions"
 PROFILES: Final = "onap_profiles"
 INDEXES: Final = {
     DEFINITIONS: [Index(["rb-name"])],
-    PROFILES: [Index(["definition"]), Index(["rb-name"]), Index(["package"], sparse=True)],
+    PROFILES: [
+        Index(["definition"]),
+        Index(["rb-name"]),
+        Index(["rb-version"]),
+        Index(["profile-name"]),
+        Index(["package"], sparse=True),
+    ],
 }
 DEFAULT: Final = "default"
 VERSION: Final = "kubernetes-version"
 """The member of a profile with the version that its chart is rendered for."""
 _PAGE: Final = 500
+_LEAVING: Final = "leaving"
+_YOUNG: Final = timedelta(hours=1)
+"""A profile that is made with its definition is stored first."""
 _TRIES: Final = 5
 
 BundleName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -194,9 +204,16 @@ class Bundles:
         profiles = [each async for each in self._profiles(found)]
         for package_id in (each for one in (found, *profiles) for each in one.packages):
             await self._packages.check_unused(package_id)
-        for each in profiles:
-            await self._remove(PROFILES, each)
-        await self._remove(DEFINITIONS, found)
+        # From here on no profile is added.
+        found = await self._point(DEFINITIONS, found, {_LEAVING: True})
+        try:
+            async for each in self._profiles(found):
+                await self._remove(PROFILES, each)
+            await self._remove(DEFINITIONS, found)
+        except (InUse, Conflict):
+            with suppress(RevisionConflict):
+                await self._store.update(DEFINITIONS, found.stored.id, {}, unset=[_LEAVING], where=Exists("rb-name"))
+            raise
 
     # --- profiles -----------------------------------------------------------------------------------------------------
 
@@ -207,7 +224,27 @@ class Bundles:
         body = _shown(wanted)
         profile_id = _id(name, version, wanted.profile_name)
         await self._insert(PROFILES, profile_id, {**body, "definition": found.stored.id})
+        try:
+            # With another revision a removal that has begun before is refused before it has read the profiles.
+            added = {"profile-added-at": rfc3339(self._clock.now())}
+            stays = AllOf([Exists("rb-name"), Exists(_LEAVING, exists=False)])
+            await self._store.update(DEFINITIONS, found.stored.id, added, where=stays)
+        except RevisionConflict as error:
+            with suppress(NotFound, Conflict):
+                await self.remove_profile(name, version, wanted.profile_name)
+            await self.definition(name, version)
+            raise Conflict("the definition is being deleted: repeat that, or change the definition") from error
         return body
+
+    async def remove_orphans(self) -> None:
+        """Remove profiles without a definition, whose maker has died before it could see that."""
+        before = rfc3339(self._clock.now() - _YOUNG)
+        async for each in self._all(PROFILES, AllOf()):
+            if each.stored.body["created-at"] < before and not await self._store.get(
+                DEFINITIONS, str(each.stored.body["definition"])
+            ):
+                with suppress(InUse, Conflict):
+                    await self._remove(PROFILES, each)
 
     async def profile(self, name: str, version: str, profile: str) -> Found:
         """Return a profile. Raises NotFound."""
@@ -394,7 +431,19 @@ async def _not() -> bool:
     return False
 
 
-_OWN: Final = frozenset({"package", "base", "replaced", "chart-found", "has-content", "definition", "created-at"})
+_OWN: Final = frozenset(
+    {
+        "package",
+        "base",
+        "replaced",
+        "chart-found",
+        "has-content",
+        "definition",
+        "created-at",
+        "profile-added-at",
+        "leaving",
+    }
+)
 """Members of the documents that are not shown."""
 
 

@@ -12,10 +12,12 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.http.bodies import FORM, read_body
+from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read_form
 from kubevnfm_lcm_api.multicloud.services import services
 from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, SEVERAL, WRONG, Connectivity, ConnectivityForm
+from kubevnfm_lcm_api.onap.networks import remove_of_region
 from kubevnfm_lcm_api.onap.plain import EmptyBody, region_named
 
 _OTHER: Final = "other-connectivity-list"
@@ -51,6 +53,7 @@ async def delete(request: web.Request) -> web.Response:
     owners = services(request)
     await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
     await owners.regions.delete(region.cloud_owner, region.cloud_region, if_revision=region.revision)
+    await remove_of_region(context(request).store, region.vim_id)
     return web.Response(status=204)
 
 

@@ -57,13 +57,15 @@ async def status(request: web.Request) -> web.Response:
         apiVersion="v1", kind="Pod", namespace=place.namespace, labels=f"{_INSTANCE_LABEL}={vnf.record.vnf.id}"
     )
     known = {each.name for each in report.resources if each.kind == "Pod"}
-    found = [each for each in await _objects(request, place.key, pods) if each["name"] not in known]
+    read, is_cut = await _read(request, place.key, pods)
+    found = [each for each in read if each["name"] not in known]
     return web.json_response(
         {
             "request": await shown_request(request, vnf),
             "ready": report.ready,
             "resourceCount": len(shown) + len(found),
             "resourcesStatus": [*shown, *found],
+            **({"truncated": True} if is_cut else {}),
         }
     )
 
@@ -109,6 +111,14 @@ def _wanted(request: web.Request) -> dict[str, str]:
 
 async def _objects(request: web.Request, key: tuple[str, str], wanted: ObjectsWanted) -> list[JsonObject]:
     """Return all objects that are wanted. Raises Unprocessable for too many."""
+    found, is_cut = await _read(request, key, wanted)
+    if is_cut:
+        raise Unprocessable("Labels", f"more than {_MOST} objects, or {_MOST_BYTES} bytes: name fewer")
+    return found
+
+
+async def _read(request: web.Request, key: tuple[str, str], wanted: ObjectsWanted) -> tuple[list[JsonObject], bool]:
+    """Return the objects that are wanted, and whether there are more than an answer may have."""
     found: list[JsonObject] = []
     after, size = None, 0
     while True:
@@ -116,12 +126,12 @@ async def _objects(request: web.Request, key: tuple[str, str], wanted: ObjectsWa
         for item in page.items:
             body = item.model_dump(mode="json")
             size += len(json.dumps(body))
+            if len(found) == _MOST or size > _MOST_BYTES:
+                return found, True
             found.append(_entry(wanted.apiVersion, wanted.kind, _name(body), body))
         after = page.next_after
-        if len(found) > _MOST or size > _MOST_BYTES:
-            raise Unprocessable("Labels", f"more than {_MOST} objects, or {_MOST_BYTES} bytes: name fewer")
         if after is None:
-            return found
+            return found, False
 
 
 def _name(body: Mapping[str, object]) -> str:

@@ -52,6 +52,8 @@ _MANY: Final = "/v1/instance"
 _ONE: Final = f"{_MANY}/{{id}}"
 _FILTERS: Final = ("rb-name", "rb-version", "profile-name")
 _PAGE: Final = 500
+_PACKAGES: Final = 200
+"""Packages of one search."""
 _TRIES: Final = 5
 _OF_ONAP: Final = {
     "values": MEMBER, "csar_id": "profile-name", "namespace": "profile-name", "release_name": "release-name",
@@ -127,19 +129,24 @@ async def _begun(request: web.Request, asked: Mapping[str, Any], facts: OnapFact
 async def list_all(request: web.Request) -> web.Response:
     """GET instance: 200."""
     filters = {name: request.query[name] for name in _FILTERS if request.query.get(name)}
-    packages = await bundles(request).packages(filters) if filters else None
+    parts: list[Sequence[str] | None] = [None]
+    if filters:
+        packages = await bundles(request).packages(filters)
+        parts = [packages[begin : begin + _PACKAGES] for begin in range(0, len(packages), _PACKAGES)]
     shown: list[JsonObject] = []
-    after: str | None = None
     known: dict[str, Found | None] = {}
-    while True:
-        page = await of_onap(context(request).store, packages, limit=_PAGE, after=after)
-        for package in {vnf.record.vnf.vnf_pkg_id for vnf in page.items} - known.keys():
-            known[package] = await bundles(request).of_package(package)
-        # Values may be large.
-        shown += await asyncio.to_thread(_entries, page.items, known)
-        after = page.next_after
-        if after is None:
-            return web.json_response(shown)
+    for part in parts:
+        after: str | None = None
+        while True:
+            page = await of_onap(context(request).store, part, limit=_PAGE, after=after)
+            for package in {vnf.record.vnf.vnf_pkg_id for vnf in page.items} - known.keys():
+                known[package] = await bundles(request).of_package(package)
+            # Values may be large.
+            shown += await asyncio.to_thread(_entries, page.items, known)
+            after = page.next_after
+            if after is None:
+                break
+    return web.json_response(shown)
 
 
 async def show(request: web.Request) -> web.Response:

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.links import LinkRequest, VirtualLink
-from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, NamespaceName
 from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable, VnfmError
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_store.port import AlreadyExists, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Index, Query, Stored, by
 from pydantic import Field, StringConstraints
 
@@ -54,11 +54,26 @@ class Network(MultiCloudRequest):
     spec: JsonObject
 
 
+async def remove_of_region(store: DocumentStore, vim_id: str) -> None:
+    """Remove the networks of a region that has been deleted; none of them is applied, as its links keep a region."""
+    await store.delete_many(NETWORKS, by(region=vim_id))
+
+
+async def remove_without_region(store: DocumentStore, regions: CloudRegions) -> None:
+    """Remove the networks of regions that were deleted by other paths."""
+    after: tuple[str, str] | None = None
+    while batch := await store.find(NETWORKS, Query(after=after, limit=_PAGE)):
+        for vim_id in {str(each.body["region"]) for each in batch}:
+            if not (await regions.find({"vim_id": vim_id}, limit=1)).items:
+                await remove_of_region(store, vim_id)
+        after = (batch[-1].id, batch[-1].id)
+
+
 async def create(request: web.Request) -> web.Response:
     """POST networks: 201; nothing is in the region before it is applied."""
     region = await _region(request)
     network = await _read(request, region)
-    body = {"region": region.id, "kind": _kind(request), "shown": network}
+    body = {"region": region.vim_id, "kind": _kind(request), "shown": network}
     try:
         await context(request).store.insert(NETWORKS, _id(region, network["metadata"]["name"]), body)
     except AlreadyExists as error:
@@ -198,7 +213,9 @@ async def _applied(request: web.Request, region: CloudRegion, network: Stored) -
 
 async def _stored(request: web.Request, region: CloudRegion) -> AsyncIterator[Stored]:
     after: tuple[str, str] | None = None
-    while batch := await context(request).store.find(NETWORKS, Query(by(region=region.id), after=after, limit=_PAGE)):
+    while batch := await context(request).store.find(
+        NETWORKS, Query(by(region=region.vim_id), after=after, limit=_PAGE)
+    ):
         for each in batch:
             yield each
         after = (batch[-1].id, batch[-1].id)
@@ -247,7 +264,8 @@ def _kind(request: web.Request) -> str:
 
 
 def _id(region: CloudRegion, name: str) -> str:
-    return derived_id("onap-network", region.id, name)
+    # By the id of its VIM: a region that is registered again has none of the networks of the one that was deleted.
+    return derived_id("onap-network", region.vim_id, name)
 
 
 def routes() -> Iterator[Route]:

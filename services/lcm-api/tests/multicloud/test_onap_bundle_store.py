@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable
 from kubevnfm_lcm_api.onap.bundle_store import DEFINITIONS, PROFILES, Bundles, Definition, Profile
-from kubevnfm_store.query import AllOf, Query
+from kubevnfm_store.query import AllOf, Query, Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from worlds.lives import Lives
 
@@ -159,3 +160,79 @@ async def test_a_package_that_an_instance_got_meanwhile_goes_with_the_definition
         await bundles.package_of(await bundles.profile(*NAMES, "default"))
     await bundles.upload(*NAMES, b"a")
     assert packages.present == await named(store) == {"v1:a on None": True}
+
+
+class WatchedStore(SqliteStore):
+    """A store that calls back before it deletes a profile, and after it has stored one."""
+
+    async def before_delete(self) -> None: ...
+
+    async def after_insert(self) -> None: ...
+
+    async def delete(self, collection: str, doc_id: str, *, if_revision: int | None = None) -> None:
+        if collection == PROFILES:
+            await self.before_delete()
+        await super().delete(collection, doc_id, if_revision=if_revision)
+
+    async def insert(self, collection: str, doc_id: str, body: Any, **more: Any) -> Stored:
+        stored = await super().insert(collection, doc_id, body, **more)
+        if collection == PROFILES:
+            await self.after_insert()
+        return stored
+
+
+@pytest.mark.parametrize("when", ["during", "around"])
+async def test_a_profile_that_is_added_while_its_definition_is_deleted_stays_nowhere(
+    tmp_path: Path, packages: MemoryPackages, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """MC-131: it is refused, whichever of both comes first."""
+    async with WatchedStore.open(tmp_path / "watched.db") as store:
+        bundles = Bundles(store, SystemClock(), packages)
+        await bundles.define(DEFINITION)
+        refused: list[type[Exception]] = []
+
+        async def add() -> None:
+            with pytest.raises((Conflict, NotFound)) as caught:
+                await bundles.add_profile(*NAMES, PROFILE)
+            refused.append(caught.type)
+
+        async def add_once() -> None:
+            monkeypatch.undo()
+            await add()
+
+        async def delete() -> None:
+            monkeypatch.undo()
+            await bundles.undefine(*NAMES)
+
+        if when == "during":
+            monkeypatch.setattr(store, "before_delete", add_once)
+            await bundles.undefine(*NAMES)
+        else:
+            monkeypatch.setattr(store, "after_insert", delete)
+            await add()
+        assert refused
+        assert await store.find(PROFILES, Query()) == await store.find(DEFINITIONS, Query()) == []
+        # One whose maker has died in between is removed later; one that is being made is not.
+        for number, created in enumerate(("2020-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z")):
+            body = {**PROFILE.model_dump(by_alias=True), "definition": "none", "created-at": created}
+            await store.insert(PROFILES, f"p{number}", body)
+        await bundles.remove_orphans()
+        assert [each.id for each in await store.find(PROFILES, Query())] == ["p1"]
+
+
+async def test_a_definition_whose_removal_is_refused_stays_as_it_was(
+    packages: MemoryPackages, bundles: Bundles
+) -> None:
+    """MC-131: also if a VNF is made of it after the check."""
+    await bundles.define(DEFINITION)
+    await bundles.upload(*NAMES, b"a")
+    check = packages.check_unused
+
+    async def late(package_id: str) -> None:
+        await check(package_id)
+        packages.used.add(package_id)
+
+    packages.check_unused = late  # type: ignore[method-assign]
+    with pytest.raises(InUse):
+        await bundles.undefine(*NAMES)
+    await bundles.add_profile(*NAMES, PROFILE)

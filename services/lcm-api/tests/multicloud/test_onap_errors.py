@@ -15,11 +15,16 @@ import pytest
 import pytest_asyncio
 from callers.documented import an_onap_app, onap_document, onap_documented
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.region_views import KubernetesObject
+from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_lcm_api.http.documents import document_of
 from kubevnfm_lcm_api.http.routes import ROUTES, Route
 from kubevnfm_lcm_api.onap.answers import DOCUMENT
+from kubevnfm_lcm_api.onap.networks import NETWORKS as NCM
+from kubevnfm_lcm_api.onap.networks import remove_without_region
 from kubevnfm_store.port import RevisionConflict
+from kubevnfm_store.query import Query
 from packages.resource_bundles import CHART, PROFILE, packed
 from worlds.lcm_builders import ANSWERS
 from worlds.lcm_world import Answer
@@ -298,6 +303,61 @@ async def test_the_document_is_served_and_says_where_its_paths_are(onap: OnapPat
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_fault_and_a_database_that_is_away_are_plain_text(
+    onap: OnapPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MC-128, MC-133: nothing of a fault is shown."""
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(PASSWORD)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(onap.gateway.world.store, "find", broken)
+        assert (await onap.call("GET", RB)).must(500).raw == b"unexpected error\n"
+    with meanwhile(onap.gateway, "down"):
+        away = (await onap.call("GET", RB)).must(503)
+    assert away.headers["Content-Type"].startswith("text/plain")
+    assert away.headers["Retry-After"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_more_objects_than_an_answer_may_have(onap: OnapPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MC-134: the status shows the first ones and says so; a query is refused."""
+
+    async def pods(owner: str, region: str, wanted: Any, *, limit: int, after: str | None = None) -> Any:
+        first, count = int(after or 0), 1001 if wanted.kind == "Pod" and wanted.name is None else 0
+        bodies = [
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{number}"}}
+            for number in range(first, min(first + limit, count))
+        ]
+        found = tuple(map(KubernetesObject.model_validate, bodies))
+        return Page(found, str(first + limit) if first + limit < count else None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(onap.gateway.world.regions, "resources", pods)
+        shown = (await onap.call("GET", f"{INSTANCES}/I/status")).must(200).json
+        assert shown["truncated"]
+        names = [each["name"] for each in shown["resourcesStatus"] if each["GVK"]["Kind"] == "Pod"]
+        assert names == [f"web-{number}" for number in range(1000)]
+        assert shown["resourceCount"] == len(shown["resourcesStatus"])
+        assert b"more than 1000" in (await onap.call("GET", f"{QUERY}?{OBJECTS}")).must(422).raw
+    assert "truncated" not in (await onap.call("GET", f"{INSTANCES}/I/status")).must(200).json
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_region_that_is_registered_again_has_no_networks(onap: OnapPaths) -> None:
+    """MC-097: those of the deleted one are removed, whatever path has deleted it."""
+    world, many = onap.gateway.world, "/v2/cluster-providers/op/clusters/gone/networks"
+    for vim_id in ("vim-1st", "vim-2nd"):
+        world.regions.add("op/gone", vim_id)
+        assert (await onap.call("GET", many)).must(200).json == []
+        (await onap.call("POST", many, NETWORK)).must(201)
+    await remove_without_region(world.store, world.regions)
+    left = {each.body["region"] for each in await world.store.find(NCM, Query())}
+    assert left == {"vim-2nd", "vim-edge"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_each_error_that_is_described_can_occur(onap: OnapPaths) -> None:
     """MC-128, MC-133: in plain text, with the status that the document has."""
     seen = set[tuple[str, str, int]]()
@@ -324,21 +384,3 @@ async def test_each_error_that_is_described_can_occur(onap: OnapPaths) -> None:
     own = {(*key, status) for key, route in described().items() for status in route.refusals}
     assert {each for each in errors if each[2] not in of_all or each in own} - seen == set()
     assert seen <= errors
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_fault_and_a_database_that_is_away_are_plain_text(
-    onap: OnapPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MC-128, MC-133: nothing of a fault is shown."""
-
-    async def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(PASSWORD)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(onap.gateway.world.store, "find", broken)
-        assert (await onap.call("GET", RB)).must(500).raw == b"unexpected error\n"
-    with meanwhile(onap.gateway, "down"):
-        away = (await onap.call("GET", RB)).must(503)
-    assert away.headers["Content-Type"].startswith("text/plain")
-    assert away.headers["Retry-After"]

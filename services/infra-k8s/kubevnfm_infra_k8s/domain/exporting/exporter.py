@@ -50,7 +50,7 @@ _IDLE_S: Final = 1.0
 
 @dataclass
 class _Round:
-    """What A&AI has answered in one round."""
+    """The answers of A&AI in one round."""
 
     accepted: int = 0
     """Objects."""
@@ -223,8 +223,8 @@ class Exporter:
                 intended = await self.records.intend(due)
                 if intended is None:
                     return None
-                due = intended
-                await writer.put(nodes.vserver(key, due.record, version=self.graph.version))
+                due, record = intended, due.record
+                await writer.put(nodes.vserver(key, record, version=self.graph.version))
         except Exception as error:
             if not _is_of_a_node(error):
                 raise
