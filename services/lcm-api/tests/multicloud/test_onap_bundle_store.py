@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable
 from kubevnfm_lcm_api.onap.bundle_store import DEFINITIONS, PROFILES, Bundles, Definition, Profile
+from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import AllOf, Query, Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from worlds.lives import Lives
@@ -169,13 +170,17 @@ class WatchedStore(SqliteStore):
 
     async def after_insert(self) -> None: ...
 
-    async def delete(self, collection: str, doc_id: str, *, if_revision: int | None = None) -> None:
+    async def delete(
+        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
+    ) -> bool:
         if collection == PROFILES:
             await self.before_delete()
-        await super().delete(collection, doc_id, if_revision=if_revision)
+        return await super().delete(collection, id, if_revision=if_revision, outbox=outbox)
 
-    async def insert(self, collection: str, doc_id: str, body: Any, **more: Any) -> Stored:
-        stored = await super().insert(collection, doc_id, body, **more)
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        stored = await super().insert(collection, id, body, outbox=outbox)
         if collection == PROFILES:
             await self.after_insert()
         return stored

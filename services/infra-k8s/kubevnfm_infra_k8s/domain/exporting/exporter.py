@@ -220,10 +220,10 @@ class Exporter:
             writer.forget(*self._needed(due, key))
             await writer.ensure(*self._needed(due, key))
             if due.is_placed:
-                intended = await self.records.intend(due)
+                record, intended = due.record, await self.records.intend(due)
                 if intended is None:
                     return None
-                due, record = intended, due.record
+                due = intended
                 await writer.put(nodes.vserver(key, record, version=self.graph.version))
         except Exception as error:
             if not _is_of_a_node(error):
