@@ -112,10 +112,12 @@ class StoredExports:
         return [self._due_subject(each) for each in await self._store.find(EXPORTS, query)]
 
     async def settle_subject(self, due: DueSubject, sent: Mapping[str, str]) -> None:
-        if due.unsettled_s:
+        if due.unsettled_s and due.sent.keys() - sent.keys():
+            # A node that is removed now may be created by the request that is under way.
             await self.put_off_subject(due, "", again_s=due.unsettled_s)
             return
-        doc, unset = subject_doc(due.subject, due.subject_id), ["due", "since", "tries", "error", "asked_at"]
+        doc, unset = subject_doc(due.subject, due.subject_id), ["due", "since", "tries", "error"]
+        unset += [] if due.unsettled_s else ["asked_at"]
         with suppress(RevisionConflict):
             if sent:
                 fields = {"sent": dict(sent)}
