@@ -222,7 +222,7 @@ async def test_a_creation_that_arrives_after_its_leader_and_its_object_have_gone
         await world.write("web-2")
         await world.settled()
         await world.stop()
-        kept = world.aai.paths(kind)
+        there = world.aai.paths(kind)
         world.aai.held = f"{kind}s/{kind}/"
         if kind == "vserver":
             await world.write("web-1")
@@ -250,7 +250,7 @@ async def test_a_creation_that_arrives_after_its_leader_and_its_object_have_gone
         assert (await world.health()).waiting == 1
         clock.advance(600)
         await world.settled()
-        assert world.aai.paths(kind) == kept
+        assert world.aai.paths(kind) == there
 
 
 async def _is_there(world: ExportWorld, kind: str) -> bool:

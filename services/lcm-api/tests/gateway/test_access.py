@@ -241,6 +241,7 @@ OPERATORS: Final = frozenset(
         ("POST", f"{M}/subscriptions"), ("DELETE", f"{M}/subscriptions/{{id}}"),
         ("POST", "/v1/vnf_instances"), ("DELETE", "/v1/vnf_instances/{region}/{namespace}/{id}"),
         ("POST", "/v1/instance"), ("DELETE", INSTANCE), ("POST", f"{INSTANCE}/upgrade"),
+        ("POST", f"{INSTANCE}/healthcheck"), ("DELETE", f"{INSTANCE}/healthcheck/{{check}}"),
         ("POST", NOTICE), ("PUT DELETE", f"{NOTICE}/{{name}}"),
         *(("POST", f"{NCM}/{kind}") for kind in ("networks", "provider-networks", "apply", "terminate")),
         *(("PUT DELETE", f"{NCM}/{kind}/{{name}}") for kind in ("networks", "provider-networks")),
