@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -240,3 +240,38 @@ async def test_a_start_lists_some_regions_at_a_time_and_those_that_do_not_answer
         await until_true(are_listed)
     # Watches of a region that takes longer than a turn are beside the four.
     assert 0 < regions.most <= 16
+
+
+async def test_a_region_that_does_not_answer_has_one_turn_at_a_time_however_many_kinds_are_watched_in_it() -> None:
+    """MC-083, MC-142: with ten kinds in each, 100 silent regions before an answering one would hold it up for more than two minutes."""
+    starts, fails = Starts(at_once=2, longest_s=0.02), asyncio.Event()
+    silent: list[str] = []
+    before: list[int] = []
+    """The turns of silent regions before each watch of the answering one has listed."""
+
+    async def watch(vim_id: str) -> None:
+        with suppress(TimeoutError):
+            async with starts.turn(vim_id) as answered:
+                if vim_id != "answering":
+                    silent.append(vim_id)
+                    await fails.wait()
+                    raise TimeoutError
+                await asyncio.sleep(0)
+                before.append(len(silent))
+                answered()
+                await fails.wait()
+
+    async def are_listed() -> bool:
+        return len(before) == 10
+
+    async with asyncio.TaskGroup() as group:
+        for name in [*(f"silent-{number}" for number in range(6)), "answering"]:
+            for _kind in range(10):
+                group.create_task(watch(name))
+        await until_true(are_listed)
+        fails.set()
+    # One of each before the first watch of the answering region, and one or two of each before its other watches.
+    assert max(before) <= 18
+    # Those that have failed have left their turns.
+    async with asyncio.timeout(60), starts.turn("silent-0"), starts.turn("answering"):
+        pass

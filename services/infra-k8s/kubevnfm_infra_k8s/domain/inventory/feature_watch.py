@@ -81,7 +81,7 @@ class FeatureWatch:
         while True:
             pause_s = _UNSERVED_S
             try:
-                async with self.starts.turn() as listed:
+                async with self.starts.turn(self.vim_id) as listed:
                     vim = await self.vims.connection(VimConnection(vim_id=self.vim_id))
                     async with self.clusters.cluster(vim) as cluster:
                         if not await self._follow(cluster, kind, listed):

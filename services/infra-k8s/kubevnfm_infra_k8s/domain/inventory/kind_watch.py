@@ -102,7 +102,7 @@ class KindWatch:
         failures, unserved, is_namespaced = 0, 0, False
         while True:
             try:
-                async with self.watching.starts.turn() as listed, self._cluster() as cluster:
+                async with self.watching.starts.turn(self.vim_id) as listed, self._cluster() as cluster:
                     resource = await cluster.resource(self.api_version, self.kind)
                     if resource is None or not resource.verbs >= _WATCHED:
                         unserved += 1

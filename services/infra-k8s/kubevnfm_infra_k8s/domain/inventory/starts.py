@@ -5,11 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
+from weakref import WeakValueDictionary
 
 _AT_ONCE: Final = 32
 """Enough that the process has always an answer to read, and so few that none waits for longer than a connection may take."""
 _LONGEST_S: Final = 5.0
+
+
+@dataclass(eq=False)
+class _Region:
+    """A region with a watch that begins or works."""
+
+    answers: bool = False
+    """Whether it has answered since a watch failed last."""
+    asked: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Until it answers, one of its watches has or awaits a turn: ten of a silent region would hold the others up ten times as long."""
 
 
 class Starts:
@@ -18,11 +30,22 @@ class Starts:
     def __init__(self, *, at_once: int = _AT_ONCE, longest_s: float = _LONGEST_S) -> None:
         """``longest_s``: after this time the next one has its turn: regions that do not answer hold none up."""
         self._free, self._longest_s = asyncio.Semaphore(at_once), longest_s
+        self._regions: WeakValueDictionary[str, _Region] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for a turn; yield what ends it before the block does."""
-        await self._free.acquire()
+    async def turn(self, vim_id: str) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a turn of a region; yield what ends it before the block does, once the region has answered."""
+        region = self._regions.setdefault(vim_id, _Region())
+        await region.asked.acquire()
+        asks_alone = not region.answers
+        if not asks_alone:
+            region.asked.release()
+        try:
+            await self._free.acquire()
+        except BaseException:
+            if asks_alone:
+                region.asked.release()
+            raise
         is_over = False
 
         def end() -> None:
@@ -31,9 +54,18 @@ class Starts:
                 is_over = True
                 timer.cancel()
                 self._free.release()
+                if asks_alone:
+                    region.asked.release()
+
+        def answered() -> None:
+            region.answers = True
+            end()
 
         timer = asyncio.get_running_loop().call_later(self._longest_s, end)
         try:
-            yield end
+            yield answered
+        except Exception:
+            region.answers = False
+            raise
         finally:
             end()
