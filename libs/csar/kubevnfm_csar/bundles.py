@@ -45,7 +45,8 @@ def unpack_tar(archive: Path, target: Path, limits: Limits) -> None:
     target.mkdir(mode=0o700)
     allowed = max(limits.small_bytes, int(archive.stat().st_size * limits.expansion_ratio))
     try:
-        with tarfile.open(archive, "r|gz") as tar:
+        # Not tarfile's own reader of gzip, which fails for a header with an extra field: each archive of Helm has one.
+        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as tar:
             _unpack(tar, target, entries=limits.entries, allowed_bytes=allowed)
     except _BROKEN as error:
         raise PackageRefused(f"not a tar.gz archive: {error}") from error

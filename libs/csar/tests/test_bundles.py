@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZipFile
@@ -100,6 +102,17 @@ def test_what_is_no_tar_is_refused(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "x.tgz").write_bytes(raw)
     with pytest.raises(PackageRefused, match=r"not a tar\.gz"):
         unpack_tar(tmp_path / "x.tgz", tmp_path / "x", Limits())
+
+
+def test_an_archive_as_helm_packages_it_is_read(tmp_path: Path) -> None:
+    """MC-048, MC-131: ``helm package`` writes an extra field and a comment into the header of gzip."""
+    content = gzip.decompress(tar(tmp_path, "x.tgz", CHART_FILES).read_bytes())
+    field, packer = b"+aHR0cHM6Ly95b3V0dS5iZS96OVV6MWljandyTQo=", zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    head = b"\x1f\x8b\x08\x14\0\0\0\0\0\xff" + len(field).to_bytes(2, "little") + field + b"Helm\0"
+    tail = zlib.crc32(content).to_bytes(4, "little") + len(content).to_bytes(4, "little")
+    (tmp_path / "x.tgz").write_bytes(head + packer.compress(content) + packer.flush() + tail)
+    unpack_tar(tmp_path / "x.tgz", tmp_path / "x", Limits())
+    assert chart_in(tmp_path / "x", "") == "vfw"
 
 
 def test_an_archive_that_ends_in_the_middle_of_a_file_is_refused(tmp_path: Path) -> None:
