@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ObjectsApplied, UpdateObjects
-from kubevnfm_infra_k8s.domain.errors import FieldConflict, ObjectFailed, ObjectRefused, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import FieldConflict, ObjectFailed, ObjectRefused, ObjectsNotReady, ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_lab.faults import CallLedger
@@ -415,6 +415,20 @@ async def test_an_absent_namespace_is_made_and_goes_with_the_instance(ground: An
     await ground.delete()
     left = await ground.cluster.get(NAMESPACES, key)
     assert left is None or left["metadata"]["uid"] != made["metadata"]["uid"]
+
+
+async def test_a_change_in_a_namespace_of_its_own_is_rehearsed_as_a_whole(ground: Any) -> None:
+    """MC-031: what the API server refuses at its end changes nothing before."""
+    place = f"own-{secrets.token_hex(4)}"
+    await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a", held="before")}, namespace=place)
+    files = {"a.yaml": a_map("a", held="after"), "bad.yaml": an_object("Service", "bad", spec={"ports": [{"port": 0}]})}
+    with pytest.raises(ObjectsRefused):
+        await ground.site.replace(
+            {ORDER: "artifacts:\n- {file: a.yaml}\n- {file: bad.yaml, priority: 1}\n", **files}, def_files=list(files),
+            order_artifact=ORDER, instance=ground.namespace, namespace=place,
+        )  # fmt: skip
+    kept = await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", place, "a"))
+    assert kept["data"] == {"held": "before"}
 
 
 async def test_a_namespace_with_something_foreign_in_it_stays(ground: Any) -> None:

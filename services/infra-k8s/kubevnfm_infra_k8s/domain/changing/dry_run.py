@@ -69,7 +69,9 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
 
     ``there``: those of them that exist.
     """
-    namespaces = {each.key.name for each in objects if each.key.kind == "Namespace" and not each.joined_uid}
+    namespaces = {
+        each.key.name for each in objects if each.key.api_kind == ("v1", "Namespace") and each.key not in there
+    }
     keys = {each.key for each in objects}
     webhooks = webhooks_of(objects)
     refusals: list[ObjectRefused] = []
