@@ -8,6 +8,7 @@ import io
 import json
 import random
 import tarfile
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -22,10 +23,12 @@ from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
 from kubevnfm_lcm_api.lifecycle.core import occurrence
 from kubevnfm_lcm_api.lifecycle.core.replanning import Replanning
 from kubevnfm_store.query import Query, by
+from packages.cms import cms
 from packages.package_variants import variant
 from patience import until, until_true
+from servers.certificates import Authority
 from servers.registry import CHART, LOGIN, PROVENANCE, TOKEN, ZIP, ArtifactServer, digest_of
-from worlds.lcm_world import RING, Answer
+from worlds.lcm_world import RING, Answer, lcm_world
 from worlds.lcm_world import TOKEN as TOKEN_OF_SERVICES
 from worlds.multicloud_world import FILES, PASSWORD, VNFS, Gateway, a_gateway
 from worlds.set_clock import SetClock
@@ -300,6 +303,53 @@ async def test_a_source_that_cannot_be_meant_is_refused(
     assert [each["pointer"] for each in refused.problem(422)["errors"]] == [pointer]
     both = await shared.bring_up(artifacts={"oci": "oci://h/x", "digest": f"sha256:{'0' * 64}"})
     assert [each["pointer"] for each in both.problem(422)["errors"]] == ["/artifacts"]
+
+
+@pytest.mark.parametrize("kind", ["sol", "oci"])
+async def test_a_signature_is_judged_wherever_the_package_comes_from(tmp_path: Path, kind: str) -> None:
+    """MC-122: with `require_signed_packages` a package without a trusted signature is not onboarded, and nothing is applied."""
+    ours, others = Authority(tmp_path), Authority(tmp_path, "others")
+    signer, stranger = ours.issue("vendor"), others.issue("stranger", file="stranger")
+    csar = variant(tmp_path, files=FILES, vnfd_id=VNFD)
+    packages = {
+        "good": archived({"one.csar": csar, "one.cms": cms(csar, signer)}),
+        "forged": archived({"one.csar": csar, "one.cms": cms(b"another content", signer)}),
+        "strange": archived({"one.csar": csar, "one.cms": cms(csar, stranger)}),
+        "unsigned": csar,
+    }
+    async with (
+        ArtifactServer.listening() as server,
+        lcm_world(
+            tmp_path,
+            allowed_networks="127.0.0.0/8",
+            artifact_catalogue_url=f"{server.url}/vnfpkgm/v2",
+            artifact_plain_registries=server.host,
+            package_trust_anchors=ours.file,
+            require_signed_packages=True,
+        ) as world,
+    ):
+        world.vims.add("vim-edge", "kubernetes")
+        world.regions.add("op/edge", "vim-edge")
+        server.packages |= packages
+        for name in ("forged", "strange", "unsigned", "good"):
+            source: dict[str, Any] = {"csar_id": name}
+            if kind == "oci":
+                digest = server.push(packages[name])
+                source = {"artifacts": {"oci": f"oci://{server.host}/acme/vnf", "digest": digest}}
+            asked = {"cloud_region_id": "op/edge", "namespace": name, "values": {"password": PASSWORD}, **source}
+            made = (await world.call("POST", VNFS, asked, headers={})).must(201).json
+            assert (name, made["status"]) == (name, "READY" if name == "good" else "FAILED"), made
+            if name != "good":
+                assert "sign" in made["status_detail"]
+                assert world.twins.commands == []
+
+
+def archived(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
 
 
 async def test_onap_sdc_is_a_catalogue_too(tmp_path: Path) -> None:
