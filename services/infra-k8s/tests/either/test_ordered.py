@@ -427,8 +427,8 @@ async def test_a_change_in_a_namespace_of_its_own_is_rehearsed_as_a_whole(ground
             {ORDER: "artifacts:\n- {file: a.yaml}\n- {file: bad.yaml, priority: 1}\n", **files}, def_files=list(files),
             order_artifact=ORDER, instance=ground.namespace, namespace=place,
         )  # fmt: skip
-    kept = await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", place, "a"))
-    assert kept["data"] == {"held": "before"}
+    found = await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", place, "a"))
+    assert found["data"] == {"held": "before"}
 
 
 async def test_a_namespace_with_something_foreign_in_it_stays(ground: Any) -> None:
