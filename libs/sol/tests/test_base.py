@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
 
 import pytest
 from kubevnfm_secrets import MASK, KeyRing, Secret
+from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import CreateVnfRequest, OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.packages import VnfPkgInfo, VnfPkgInfoModificationRequest
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
@@ -128,3 +133,30 @@ def test_resource_changes_are_empty_until_one_list_has_an_entry() -> None:
     assert ResourceChanges().is_empty
     assert OCCURRENCE.resource_changes is not None
     assert not OCCURRENCE.resource_changes.is_empty
+
+
+def test_a_type_that_many_threads_use_first_is_built_completely() -> None:
+    """Types are built at their first use, which may be in several threads at once: pydantic before 2.14 failed then."""
+
+    class Inner(SolType):
+        some_name: str
+
+    switches = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(40):
+
+            class Outer(SolType):
+                vnf_names: tuple[Inner, ...]
+                more: dict[str, Inner] | None = None
+
+            together = Barrier(8)
+
+            def name(_: int, outer: Any = Outer, begin: Barrier = together) -> str:
+                begin.wait()
+                return str(outer.model_validate({"vnfNames": [{"someName": "a"}]}).vnf_names[0].some_name)
+
+            with ThreadPoolExecutor(8) as threads:
+                assert list(threads.map(name, range(8))) == ["a"] * 8
+    finally:
+        sys.setswitchinterval(switches)
