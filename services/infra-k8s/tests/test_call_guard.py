@@ -14,6 +14,7 @@ from kubevnfm_clients.outbound import AddressNotAllowed
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, CircuitBreaker, RateLimit, RegionAway
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.region_metrics import RegionMetrics
 from kubevnfm_infra_k8s.adapters.transport import Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
@@ -258,6 +259,36 @@ async def test_metrics_count_the_calls_of_each_region() -> None:
         'kubevnfm_region_virtual_links{status="READY",vim_id="edge"} 2.0',
     } <= lines
     assert sum(line.startswith("kubevnfm_region_watch_starts_total") for line in lines) == 1000
+
+
+async def test_a_region_without_calls_loses_its_series() -> None:
+    """MC-136: a deleted region is not away for ever, and its place is free; codes that HTTP does not have share a series."""
+    time = Time()
+    metrics = RegionMetrics(time)
+    gone, stays = metrics.of_region("gone"), metrics.of_region("edge")
+    for region in (gone, stays):
+        region.away(is_away=True)
+        region.object(is_applied=True)
+        for status in (200, 299, 799):
+            with region.request("GET") as sent:
+                sent.status = status
+    for number in range(1200):
+        metrics.of_region(f"made-up-{number}").watch()
+    assert 'kubevnfm_region_away{vim_id="gone"} 1.0' in await metrics.text(Links())
+    time.s = 3000.0
+    stays.watch()
+    time.s = 4000.0
+    text = await metrics.text(Links())
+    assert "gone" not in text
+    assert "made-up" not in text
+    assert "others" not in text
+    assert {
+        'kubevnfm_region_away{vim_id="edge"} 1.0',
+        'kubevnfm_region_requests_total{code="200",method="GET",vim_id="edge"} 1.0',
+        'kubevnfm_region_requests_total{code="other",method="GET",vim_id="edge"} 2.0',
+    } <= set(text.splitlines())
+    gone.away(is_away=False)
+    assert 'kubevnfm_region_away{vim_id="gone"} 0.0' in await metrics.text(Links())
 
 
 class Links:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter as Counts
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -19,8 +20,14 @@ from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 _BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _MOST: Final = 1000
 """Regions with series of their own: callers choose the ids of VIMs that are not registered."""
+_IDLE_S: Final = 3600.0
+"""After this time without a call a region has no series: it can be deleted, and `away` would stay as it was last."""
 _OTHERS: Final = "others"
 _NO_ANSWER: Final = "none"
+_CODES: Final = frozenset(map(int, HTTPStatus))
+"""With a label of their own: API servers choose what they answer."""
+_OTHER_CODE: Final = "other"
+_M = TypeVar("_M", Counter, Gauge, Histogram)
 
 
 class Links(Protocol):
@@ -39,15 +46,24 @@ class Sent:
     """None: there was no answer."""
 
 
+@dataclass
+class _Series:
+    """The series of one region."""
+
+    used_at: float
+    labels: set[tuple[Counter | Gauge | Histogram, tuple[str, ...]]] = field(default_factory=set)
+
+
 class RegionMetrics:
     """All regions of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         # Not the default one: a process can have several services, and tests have many.
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "kubevnfm_region_requests",
-            "Requests to the API server of a region; code none: no answer.",
+            "Requests to the API server of a region; code none: no answer, other: a code that HTTP does not have.",
             ["vim_id", "method", "code"],
             registry=registry,
         )
@@ -79,18 +95,16 @@ class RegionMetrics:
         self._links = Gauge(
             "kubevnfm_region_virtual_links", "Virtual links by status.", ["vim_id", "status"], registry=registry
         )
-        self._known: set[str] = set()
+        self._series: dict[str, _Series] = {}
         self.export = ExportMetrics(registry)
 
     def of_region(self, vim_id: str) -> RegionMeter:
         """Return what counts for one VIM; "": clusters whose access data a request has."""
-        if vim_id not in self._known and len(self._known) >= _MOST:
-            vim_id = _OTHERS
-        self._known.add(vim_id)
         return RegionMeter(self, vim_id)
 
     async def text(self, links: Links) -> str:
         """Return what Prometheus reads."""
+        self._forget_idle()
         counts: Counts[tuple[str, str]] = Counts()
         async for state in links.states():
             counts[state] += 1
@@ -113,20 +127,36 @@ class RegionMetrics:
 
     def counted(self, vim_id: str, method: str, sent: Sent, took_s: float) -> None:
         """Count a request."""
-        self._requests.labels(vim_id, method, str(sent.status or _NO_ANSWER)).inc()
-        self._seconds.labels(vim_id).observe(took_s)
+        code = _NO_ANSWER if sent.status is None else str(sent.status) if sent.status in _CODES else _OTHER_CODE
+        self._of(self._requests, vim_id, method, code).inc()
+        self._of(self._seconds, vim_id).observe(took_s)
 
     def counted_object(self, vim_id: str, result: str) -> None:
         """Count an object that was sent."""
-        self._objects.labels(vim_id, result).inc()
+        self._of(self._objects, vim_id, result).inc()
 
     def counted_watch(self, vim_id: str) -> None:
         """Count the begin of a watch."""
-        self._watches.labels(vim_id).inc()
+        self._of(self._watches, vim_id).inc()
 
     def set_away(self, vim_id: str, *, is_away: bool) -> None:
         """Show whether calls are sent."""
-        self._away.labels(vim_id).set(int(is_away))
+        self._of(self._away, vim_id).set(int(is_away))
+
+    def _of(self, metric: _M, vim_id: str, *labels: str) -> _M:
+        if vim_id not in self._series and len(self._series) >= _MOST:
+            vim_id = _OTHERS
+        now = self._monotonic()
+        series = self._series.setdefault(vim_id, _Series(now))
+        series.used_at = now
+        series.labels.add((metric, (vim_id, *labels)))
+        return metric.labels(vim_id, *labels)
+
+    def _forget_idle(self) -> None:
+        now = self._monotonic()
+        for vim_id in [each for each, series in self._series.items() if now - series.used_at > _IDLE_S]:
+            for metric, labels in self._series.pop(vim_id).labels:
+                metric.remove(*labels)
 
 
 class RegionMeter:
