@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from kubevnfm_events.objects import (
     UpdateObjects,
 )
 from kubevnfm_kit.run import background
-from kubevnfm_kit.tls import ClientTls
+from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -139,7 +138,6 @@ async def infra_k8s(
 ) -> AsyncIterator[InfraK8s]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     await _ensure_indexes(settings, backends)
-    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     releases, helm = documents.StoredReleases(store), HelmProgram(settings.helm, key_ring, settings.chart_limits)
     backends.states["packageCode"] = await helm.state()
@@ -147,6 +145,7 @@ async def infra_k8s(
         KubernetesClusters.open(
             key_ring, networks, per_s=settings.region_requests_per_s, burst=settings.region_burst
         ) as clusters,
+        client_context(ClientTls(settings.outbound_ca_file)) as trusted,
         Downloads.open(settings.address_rules, tls=trusted) as downloads,
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from kubevnfm_events.lcm import AwaitPackage
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.run import background, repeat
-from kubevnfm_kit.tls import ClientTls
+from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -181,9 +180,9 @@ async def _connected(
     node_logs: NodeLogs,
 ) -> AsyncIterator[_Subjects]:
     """Yield the subjects, each with the others behind its ports."""
-    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     outbox = Outbox(backends.store, relay, backends.key_ring)
     async with AsyncExitStack() as stack:
+        trusted = await stack.enter_async_context(client_context(ClientTls(settings.outbound_ca_file)))
         session = await stack.enter_async_context(outbound_session(settings.address_rules, tls=trusted))
         package_parts = await stack.enter_async_context(
             packages.package_parts(

@@ -17,7 +17,7 @@ from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.run import background, repeat
-from kubevnfm_kit.tls import ClientTls
+from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -145,8 +145,10 @@ async def vim_registry(
 @asynccontextmanager
 async def _outbound_session(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
     """Yield a session for addresses that requests name."""
-    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
-    async with outbound_session(settings.address_rules, tls=trusted) as session:
+    async with (
+        client_context(ClientTls(settings.outbound_ca_file)) as trusted,
+        outbound_session(settings.address_rules, tls=trusted) as session,
+    ):
         yield session
 
 

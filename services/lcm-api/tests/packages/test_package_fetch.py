@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from kubevnfm_kit.tls import ServerTls
+from patience import until
 from servers.certificates import Authority
 from worlds.lcm_world import World, lcm_world
 
@@ -168,7 +169,7 @@ async def test_a_package_is_fetched_with_client_credentials(world: World, url: s
 
 
 async def test_https_is_judged_by_the_configured_authorities(tmp_path: Path) -> None:
-    """API-113 over https."""
+    """API-113 over https; MC-137: authorities that replace those in the file are trusted without a restart."""
     known, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
     async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8", outbound_ca_file=known.file) as world:
         repository = Repository(world.zipped("vm"))
@@ -176,6 +177,13 @@ async def test_https_is_judged_by_the_configured_authorities(tmp_path: Path) -> 
             assert (await fetched(world, addressInformation=f"{url}/open"))["onboardingState"] == "ONBOARDED"
         async with served(repository.answer, context(stranger)) as url:
             assert "certificate" in reason(await fetched(world, addressInformation=f"{url}/open"))
+            known.file.write_bytes(stranger.file.read_bytes())
+
+            async def is_trusted() -> bool | None:
+                # It is read, and refused as another package of the first one's VNFD.
+                return "belongs to VNF package" in reason(await fetched(world, addressInformation=f"{url}/open")) or None
+
+            assert await until(is_trusted, pause_s=0.5)
 
 
 async def test_a_failed_fetch_is_reported_and_a_new_upload_repairs_it(world: World, url: str) -> None:
