@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 from contracts.sandbox_kernel import KERNELS, Kernel, needs_confinement
+from kubevnfm_clients.multicloud.errors import ChartRefused
 from kubevnfm_events.objects import HelmChart
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_infra_k8s.domain.errors import HelmMissing
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
 from kubevnfm_secrets import KeyRing, Secret

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
 import aiohttp
-from kubevnfm_kit.errors import NotFound, OutsideUnavailable, Unprocessable, VnfmError
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.files import private_folder
 from kubevnfm_kit.ids import new_id
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartUnavailable
 
 _LOOK_S: Final = 0.5
 
@@ -40,14 +42,6 @@ class HttpChartPrograms:
         return str((await self._api.call("GET", "chart-program"))["whyMissing"])
 
 
-class ChartNotFetched(VnfmError, code="chart-not-fetched", title="Helm chart not fetched", status=502):
-    """A registry does not have the chart, has other content, or refuses us; a repeat would end as this one."""
-
-
-class ChartUnavailable(OutsideUnavailable, code="chart-unavailable", title="Helm chart not available yet"):
-    """The chart is being fetched, or its registry does not answer."""
-
-
 class ChartWanted(BaseModel):
     """A chart that is to be held."""
 
@@ -67,6 +61,8 @@ class ChartState(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     state: Literal["FETCHING", "READY", "FAILED"]
+    oci: str
+    """Where it is, or was, fetched from."""
     sha256: str | None = None
     """That of the archive, once it is READY."""
     done_bytes: int | None = None
@@ -118,19 +114,24 @@ class HttpFetchedCharts:
             state = ChartState.model_validate(answer)
             if state.state == "READY":
                 return state
-            if state.state == "FAILED":
+            # Others may name another place for the same chart, whose failure says nothing about this one.
+            if state.state == "FAILED" and state.oci == wanted.oci:
                 failed = ChartNotFetched if state.is_final else ChartUnavailable
                 raise failed(f"chart {wanted.oci}: {state.failure}")
             if look < looks:
                 await asyncio.sleep(_LOOK_S)
-                try:
-                    answer = await self._api.call("GET", "charts", chart_id)
-                except NotFound:  # removed at the same time, to make room
-                    answer = await self._api.call("PUT", "charts", chart_id, body=wanted.model_dump())
+                answer = await self._looked_at(chart_id, wanted, state)
         total = "" if state.total_bytes is None else f" of {state.total_bytes}"
         raise ChartUnavailable(
             f"chart {wanted.oci} is being fetched: {state.done_bytes or 0}{total} bytes have arrived"
         )
+
+    async def _looked_at(self, chart_id: str, wanted: ChartWanted, last: ChartState) -> object:
+        """Return how far the fetch is; begin one if there is none any more, or if that from another place has failed."""
+        if last.state == "FETCHING":
+            with suppress(NotFound):  # removed at the same time, to make room
+                return await self._api.call("GET", "charts", chart_id)
+        return await self._api.call("PUT", "charts", chart_id, body=wanted.model_dump())
 
     async def _download(self, chart_id: str, path: Path) -> None:
         await asyncio.to_thread(private_folder, self._folder)

@@ -22,7 +22,15 @@ from kubevnfm_kit.errors import (
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_clients.multicloud.errors import RegionLacks, RegionUnavailable, Suspended, UnknownKind
+from kubevnfm_clients.multicloud.errors import (
+    ChartNotFetched,
+    ChartRefused,
+    ChartUnavailable,
+    RegionLacks,
+    RegionUnavailable,
+    Suspended,
+    UnknownKind,
+)
 from kubevnfm_clients.paths import quoted
 
 _TOTAL_S: Final = 60.0
@@ -100,7 +108,10 @@ class OtherServiceError(VnfmError):
 
 
 _MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
-_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (BeingRemoved, RegionUnavailable, Suspended)}
+_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {
+    one.code: one
+    for one in (BeingRemoved, ChartNotFetched, ChartRefused, ChartUnavailable, RegionUnavailable, Suspended)
+}
 _MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {
     one.code: one for one in (ConflictingInput, RegionLacks, UnknownKind)
 }
@@ -116,6 +127,8 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
         problem = {}
     detail = str(problem.get("detail") or f"{service} answered {status}")
     code = str(problem.get("type"))
+    if code in _BY_CODE:
+        return _BY_CODE[code](detail)
     # A conflict has places only if the input is the reason.
     if status in _MISTAKES or (code == ConflictingInput.code and problem.get("invalidParams")):
         named = problem.get("invalidParams") or [{}]
@@ -123,7 +136,5 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
         return _MISTAKES_BY_CODE.get(code, _MISTAKES.get(status, InvalidInput))(field, reason, *more)
     if code == InUse.code:
         return InUse(detail, [str(each) for each in problem.get("holders", [])], problem.get("holder_count"))
-    if code in _BY_CODE:
-        return _BY_CODE[code](detail)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
     return plain[status](detail) if status in plain else OtherServiceError(detail, status=status)

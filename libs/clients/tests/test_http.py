@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartRefused, ChartUnavailable
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 from kubevnfm_events import PackageRef, VimConnection
@@ -118,6 +119,17 @@ async def test_a_problem_comes_back_as_our_error(
     assert raised.value.status == status
     if isinstance(raised.value, InvalidInput):
         assert raised.value.places == (("vim/name", "what is wrong"), ("vim/type", "a text expected"))
+
+
+@pytest.mark.parametrize("error", [ChartRefused, ChartNotFetched, ChartUnavailable])
+async def test_errors_of_charts_keep_their_codes(
+    service: Service, session: aiohttp.ClientSession, error: type[VnfmError]
+) -> None:
+    """MC-048: a dry run ends with the code that an operation would end with."""
+    service.status, service.body = error.status, {"type": error.code, "detail": "what is wrong"}
+    with pytest.raises(error, match="what is wrong") as raised:
+        await HttpVims(service.url, TOKEN, session).get("x")
+    assert type(raised.value) is error
 
 
 async def test_an_answer_that_is_no_problem_still_names_service_and_status(

@@ -35,6 +35,8 @@ _BROKEN: Final = (
     tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
 """The errors of tarfile and gzip for data that is no tar.gz."""
+_HEADER_BYTES: Final = 2048
+"""For each entry: its header, that of a longer name, and what is filled up."""
 _MODE: Final = 0o644
 _ORDER: Final = {"artifacts": [{"chart": "chart.tgz"}]}
 _META: Final = "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-By: kubevnfm\nEntry-Definitions: Definitions/bundle.yaml\n"
@@ -46,10 +48,26 @@ def unpack_tar(archive: Path, target: Path, limits: Limits) -> None:
     allowed = max(limits.small_bytes, int(archive.stat().st_size * limits.expansion_ratio))
     try:
         # Not tarfile's own reader of gzip, which fails for a header with an extra field: each archive of Helm has one.
-        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as tar:
-            _unpack(tar, target, entries=limits.entries, allowed_bytes=allowed)
+        with gzip.open(archive) as packed:
+            content = _Bounded(packed, allowed + limits.entries * _HEADER_BYTES)
+            with tarfile.open(fileobj=cast("Any", content), mode="r|") as tar:
+                _unpack(tar, target, entries=limits.entries, allowed_bytes=allowed)
     except _BROKEN as error:
         raise PackageRefused(f"not a tar.gz archive: {error}") from error
+
+
+class _Bounded:
+    """A stream that ends with PackageRefused: tarfile reads a header of any size into memory before a member is seen."""
+
+    def __init__(self, content: gzip.GzipFile, most: int) -> None:
+        self._content, self._left, self._most = content, most, most
+
+    def read(self, size: int) -> bytes:
+        chunk = self._content.read(size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise PackageRefused(f"unpacks to more than {self._most} bytes with its headers")
+        return chunk
 
 
 def _unpack(tar: tarfile.TarFile, target: Path, *, entries: int, allowed_bytes: int) -> None:

@@ -115,6 +115,16 @@ def test_an_archive_as_helm_packages_it_is_read(tmp_path: Path) -> None:
     assert chart_in(tmp_path / "x", "") == "vfw"
 
 
+def test_a_header_of_any_size_is_not_read(tmp_path: Path) -> None:
+    """MC-126, MC-131: tarfile would have the whole header in memory before it names a member."""
+    header = tarfile.TarInfo("././@PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, 2**30
+    with gzip.open(tmp_path / "x.tgz", "wb") as out:
+        out.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(100_000))
+    with pytest.raises(PackageRefused, match=r"unpacks to more than \d+ bytes with its headers"):
+        unpack_tar(tmp_path / "x.tgz", tmp_path / "x", Limits(entries=20, small_bytes=2000))
+
+
 def test_an_archive_that_ends_in_the_middle_of_a_file_is_refused(tmp_path: Path) -> None:
     """MC-131."""
     whole = tar(tmp_path, "x.tgz", {"a": "".join(map(str, range(9999)))}).read_bytes()

@@ -17,8 +17,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, HttpChartPrograms
+from kubevnfm_clients.charts import HttpChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder
+from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartRefused, ChartUnavailable
 from kubevnfm_clients.multicloud.health_checks import HealthCheck
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -26,7 +27,7 @@ from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.sources import FETCHED
 from kubevnfm_infra_k8s.adapters.stored_checks import CHECKS
 from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
-from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_infra_k8s.domain.errors import HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers

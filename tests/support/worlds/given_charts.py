@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, ChartWanted
+from kubevnfm_clients.charts import ChartWanted
+from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartUnavailable
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""Errors of regions that keep their codes from the service that owns them to the gateway."""
+"""Errors of regions and charts that keep their codes from the service that owns them to the gateway."""
 
 from __future__ import annotations
 
-from kubevnfm_kit.errors import Conflict, OutsideUnavailable, Unprocessable
+from kubevnfm_kit.errors import Conflict, OutsideUnavailable, Unprocessable, VnfmError
 
 
 class RegionUnavailable(OutsideUnavailable, code="cluster-unavailable", title="Cluster unavailable"):
@@ -23,3 +23,15 @@ class UnknownKind(Unprocessable, code="unknown-kind", title="Unknown kind"):
 
 class RegionLacks(Unprocessable, code="region-lacks", title="Not served by the cloud region"):
     """The cluster of a cloud region does not serve what the request needs."""
+
+
+class ChartNotFetched(VnfmError, code="chart-not-fetched", title="Helm chart not fetched", status=502):
+    """A registry does not have the chart, has other content, or refuses us; a repeat would end as this one."""
+
+
+class ChartUnavailable(OutsideUnavailable, code="chart-unavailable", title="Helm chart not available yet"):
+    """The chart is being fetched, or its registry does not answer."""
+
+
+class ChartRefused(VnfmError, code="chart-refused", title="Helm chart not rendered"):
+    """The helm program cannot render the chart with the values of the request."""

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from kubevnfm_clients.multicloud.errors import ChartRefused
 from kubevnfm_events.objects import HelmChart
 from kubevnfm_sandbox.foreign import NOT_EXECUTED, ForeignEnded, ForeignProgram, ProgramSandbox
 from kubevnfm_sandbox.runs import Limits, SandboxState
 from kubevnfm_secrets import KeyRing, Mask, map_secrets
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_infra_k8s.domain.errors import HelmMissing
 
 _LARGEST_MIB: Final = 20
 _LARGEST_TEMPLATE: Final = 2**20

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_infra_k8s.domain.errors import ChartRefused
+from kubevnfm_clients.multicloud.errors import ChartRefused
 
 _SOURCE: Final = re.compile(r"^# Source: (?P<name>.+)$", re.MULTILINE)
 _MOST_DOCUMENTS: Final = 20_000

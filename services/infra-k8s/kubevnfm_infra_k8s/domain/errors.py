@@ -127,10 +127,6 @@ class HelmMissing(VnfmError, code="helm-missing", title="Helm chart not rendered
     """The VNF is a Helm chart, and this installation has no helm program."""
 
 
-class ChartRefused(VnfmError, code="chart-refused", title="Helm chart not rendered"):
-    """The helm program cannot render the chart with the values of the request."""
-
-
 class ForeignObjects(Conflict, code="foreign-object", title="Kubernetes object exists"):
     """Objects of these names exist and do not belong to this instance."""
 

@@ -70,7 +70,7 @@ class Charts:
             try:
                 if stored is None:
                     stored = await self._insert(reference.hex, wanted)
-                elif await self._is_to_begin(stored):
+                elif await self._is_to_begin(stored, wanted):
                     stored = await self._begin(stored, wanted)
                 else:
                     stored = await self._used(stored, wanted.package_id)
@@ -95,10 +95,13 @@ class Charts:
             raise NotFound(f"chart {chart_id} was not fetched")
         return stored
 
-    async def _is_to_begin(self, stored: Stored) -> bool:
+    async def _is_to_begin(self, stored: Stored, wanted: ChartWanted) -> bool:
         body = stored.body
         if body["state"] == "FAILED":
-            return datetime.fromisoformat(body["updatedAt"]) + _AGAIN_AFTER <= self.room.clock.now()
+            return (
+                body["oci"] != wanted.oci
+                or datetime.fromisoformat(body["updatedAt"]) + _AGAIN_AFTER <= self.room.clock.now()
+            )
         return body["state"] == "READY" and await self.files.path(stored.id) is None
 
     async def _insert(self, chart_id: str, wanted: ChartWanted) -> Stored:
@@ -201,6 +204,7 @@ def shown(stored: Stored) -> ChartState:
     failure: JsonMapping = body.get("failure") or {}
     return ChartState(
         state=body["state"],
+        oci=body["oci"],
         sha256=body.get("sha256"),
         done_bytes=body.get("done"),
         total_bytes=body.get("total"),

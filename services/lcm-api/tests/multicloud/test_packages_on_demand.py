@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from kubevnfm_clients.charts import ChartNotFetched, ChartUnavailable, ChartWanted, HttpFetchedCharts
+from kubevnfm_clients.charts import ChartWanted, HttpFetchedCharts
+from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartUnavailable
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_lcm_api.lifecycle.containers.awaiting import AwaitPackageDraft
 from kubevnfm_lcm_api.lifecycle.core import occurrence
@@ -499,6 +500,11 @@ async def test_a_chart_that_is_not_the_one_is_refused(ground: Ground) -> None:
         private = ChartWanted(oci="oci://10.9.8.7/acme/web", digest=good, package_id="p")
         with pytest.raises(ChartNotFetched, match=r"10\.9\.8\.7"):
             await charts.archive(private)
+        # That failure is not one of the same chart at another place, also while the fetch runs.
+        _, found = await asyncio.gather(
+            charts.archive(private), charts.archive(wanted(ground, good)), return_exceptions=True
+        )
+        assert isinstance(found, Path)
         later = server.push(a_chart("web/values.yaml"), CHART)
         server.status = 503
         with pytest.raises(ChartUnavailable, match="503"):

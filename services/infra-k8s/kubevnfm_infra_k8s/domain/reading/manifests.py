@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from kubevnfm_clients.multicloud.errors import ChartRefused
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.hooks import MOST_HOOKS, Hook, helm_hook
 from kubevnfm_csar.machine_bindings import removed_bindings
@@ -19,7 +20,6 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused, YamlTooLarge
 
-from kubevnfm_infra_k8s.domain.errors import ChartRefused
 from kubevnfm_infra_k8s.domain.objects import (
     READY_WHEN_ANNOTATION,
     Body,
