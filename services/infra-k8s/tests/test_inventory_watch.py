@@ -265,6 +265,10 @@ async def test_namespaces_that_come_and_go_use_up_no_watches(store: SqliteStore)
         return are_there
 
     async with inventory_world(store, cast("Clusters", given), {"vim": _VIM}) as world:
+
+        async def is_found() -> bool:
+            return [each.name for each in await world.found(namespace="d")] == ["web-1"]
+
         for namespace in ("a", "b", "c"):
             await save(namespace)
         world.start(look_s=0.002, most=3)
@@ -278,7 +282,7 @@ async def test_namespaces_that_come_and_go_use_up_no_watches(store: SqliteStore)
         given.gone.clear()
         await save("a")
         await until_true(watches("a", "c", "d"))
-        assert [each.name for each in await world.found(namespace="d")] == ["web-1"]
+        await until_true(is_found)
         stored = await store.get(REGIONS, "vim")
         assert stored is not None
         assert stored.body["namespaces"] == ["a", "c", "d"]

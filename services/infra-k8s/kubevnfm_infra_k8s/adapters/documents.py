@@ -34,6 +34,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
 _RELEASES: Final = TypeAdapter(Release)
 _KEPT: Final = timedelta(days=7)
 """How long the answer of a deletion is stored: as long as a worker keeps the records of commands that are done."""
+_PURGE_EACH: Final = timedelta(minutes=1)
 _TRIES: Final = 50
 """How often a write is retried if others change the document at the same time."""
 _MOST_FORMER: Final = 50
@@ -173,10 +174,11 @@ def _shared_id(cluster: str, key: ObjectKey) -> str:
 
 
 class StoredDeletions:
-    """`ports.Deletions`: one document for each step attempt; those of long ago go with the next one that comes."""
+    """`ports.Deletions`: one document for each step attempt; those of long ago go with a later one."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
+        self._purge_at = clock.now()
 
     async def answered(self, context: StepContext) -> ObjectsDeleted | None:
         stored = await self._store.get(DELETIONS, _attempt_id(context))
@@ -188,7 +190,9 @@ class StoredDeletions:
         # The first answer stays: a repeat finds less, because the first one has deleted it.
         with suppress(AlreadyExists):
             await self._store.insert(DELETIONS, _attempt_id(context), body)
-        await self._store.delete_many(DELETIONS, Compare("endedAt", Op.LT, [rfc3339(now - _KEPT)]))
+        if now >= self._purge_at:
+            self._purge_at = now + _PURGE_EACH
+            await self._store.delete_many(DELETIONS, Compare("endedAt", Op.LT, [rfc3339(now - _KEPT)]))
 
 
 def _attempt_id(context: StepContext) -> str:

@@ -56,4 +56,6 @@ class StoredHooks:
             return
 
     async def forget(self, vnf_instance_id: str) -> None:
-        await self._store.delete(HOOKS, vnf_instance_id)
+        # A read costs less than a write, and nearly no instance has any.
+        if await self._store.get(HOOKS, vnf_instance_id) is not None:
+            await self._store.delete(HOOKS, vnf_instance_id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TTLCache
 from kubevnfm_events import Envelope, Event
@@ -218,15 +220,17 @@ class ReleaseNotes:
         self._store = store
         self._noted: TTLCache[str, Watched] = TTLCache(_MOST_NOTED, noted_s)
         """By VIM; not for long, as another process may remove a region and store it with less."""
+        self._renewed: TTLCache[str, Watched] = TTLCache(_MOST_NOTED, noted_s)
+        """Those that this process has written: no search that began earlier removes them."""
 
     async def note(self, release: Release) -> None:
-        """Have the objects of a release watched. One that is new renews its region, which may be ending."""
+        """Have the objects of a release watched. One that is new renews its region, which may be ending, unless that was done just now."""
         if not release.vim_id:
             return
         kinds = frozenset(entry.key.api_kind for entry in release.entries)
         namespaces = frozenset(entry.key.namespace for entry in release.entries) - {""}
-        noted = self._noted.get(release.vim_id)
-        if release.revision and noted is not None and kinds <= noted.kinds and namespaces <= noted.namespaces:
+        noted = (self._noted if release.revision else self._renewed).get(release.vim_id)
+        if noted is not None and kinds <= noted.kinds and namespaces <= noted.namespaces:
             return
         for _ in range(_TRIES):
             stored = await self._store.get(REGIONS, release.vim_id)
@@ -250,7 +254,8 @@ class ReleaseNotes:
             except (AlreadyExists, RevisionConflict):
                 continue
             # With those that are beyond the limit, which need not be tried again.
-            self._noted[release.vim_id] = replace(_watched(stored), namespaces=_watched(stored).namespaces | namespaces)
+            written = replace(_watched(stored), namespaces=_watched(stored).namespaces | namespaces)
+            self._noted[release.vim_id] = self._renewed[release.vim_id] = written
             return
         raise RevisionConflict(f"VIM {release.vim_id}: too many releases change at the same time")
 
@@ -277,9 +282,16 @@ class StoredInstances:
             _MOST_REMEMBERED
         )
         """When it was read, and the operations whose objects were seen since."""
+        self._reading: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
+        """Held by the one that reads, for others that want the same."""
 
     async def facts(self, seen: SeenObject, vim_id: str, cluster: str) -> InstanceFacts | None:
-        key, now = (seen.vnf_instance_id, vim_id, cluster), self._clock.now()
+        key = seen.vnf_instance_id, vim_id, cluster
+        async with self._reading.setdefault(key, asyncio.Lock()):
+            return await self._facts(seen, key)
+
+    async def _facts(self, seen: SeenObject, key: tuple[str, str, str]) -> InstanceFacts | None:
+        (_, vim_id, cluster), now = key, self._clock.now()
         known = self._read.get(key)
         # An operation stores the release before it sends an object, so the first object of one shows that it may have changed.
         if known is not None and now - known[0] < _REMEMBERED and (not seen.operation or seen.operation in known[1]):

@@ -37,6 +37,9 @@ _BATCH: Final = 64
 """Objects that are written side by side."""
 _LOST_WRITES: Final = 20
 _RETRY_S: Final = 1.0
+_BEAT_S: Final = 0.1
+"""Changes are written at multiples of it, by all watches at the same time: a bring-up changes objects of many kinds within
+moments, each some times, which costs one transaction then, and one read of its release."""
 _WATCHED: Final = frozenset({"list", "watch"})
 _ANOTHER: Final = -1
 """The hash of a record that shows another state than was seen; no object has it."""
@@ -213,6 +216,7 @@ class KindWatch:
     async def _write(self) -> None:
         while True:
             await self._woken.wait()
+            await asyncio.sleep(_BEAT_S - asyncio.get_running_loop().time() % _BEAT_S)
             self._woken.clear()
             while self._pending:
                 names = [name for name, _ in zip(self._pending, range(_BATCH), strict=False)]

@@ -73,10 +73,15 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
 
 def _announced(type_: ChangeType, event: Message) -> Announcement:
     about = change_types.ABOUT[type_]
-    data = event.model_dump(mode="json", exclude_none=True)
-    vnf = {"vnfInstanceId": data["vnf_instance_id"]} if about.is_of_vnf else {}
-    attributes = {**vnf, "subject": data[about.subject], "source": about.source, "data": data}
-    vim_ids = [data["vim_id"]] if "vim_id" in data else data.get("vim_ids", [])
+    vnf = {"vnfInstanceId": str(getattr(event, about.subject))} if about.is_of_vnf else {}
+    one = getattr(event, "vim_id", None)
+    vim_ids = getattr(event, "vim_ids", ()) if one is None else (one,)
+
+    def attributes(_: JsonMapping) -> JsonMapping:
+        # Most changes are announced to no subscription.
+        data = event.model_dump(mode="json", exclude_none=True)
+        return {**vnf, "subject": data[about.subject], "source": about.source, "data": data}
+
     return Announcement(
         type_,
         {
@@ -84,7 +89,7 @@ def _announced(type_: ChangeType, event: Message) -> Announcement:
             "instances": [ANY, *(f"id:{each}" for each in vnf.values())],
             "regions": [ANY, *vim_ids],
         },
-        lambda _: attributes,
+        attributes,
         {},
         is_change=True,
         is_last=True,
