@@ -177,7 +177,7 @@ if __name__ == "__main__":
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--changes", type=int, default=INVENTORY_CHANGES)
     parser.add_argument("--regions", type=int, default=1, help="more than one: the whole service with so many regions")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of changes in each state of the regions")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of changes in each state of the regions")
     given = parser.parse_args()
     if 1 < given.regions < LEAST:
         parser.error(f"--regions: 1, or at least {LEAST}")

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,7 +35,9 @@ from kubevnfm_events import CommandFailed, Envelope, PackageRef, VimConnection
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_events.objects import ApplyObjects, CompareObjects, ExpectedObjects, ObjectsApplied
 from kubevnfm_infra_k8s.adapters import documents, stored_inventory
+from kubevnfm_infra_k8s.adapters.leases import LEADER
 from kubevnfm_infra_k8s.adapters.regions import RegionDirectory
+from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ownership import owned_fields
 from kubevnfm_infra_k8s.domain.release import Entry, Release
@@ -65,6 +67,11 @@ _MIB: Final = 2**20
 _MOST_MIB, _START_S, _CHANGE_MS, _RATIO = 1536.0, 60.0, 500.0, 1.05
 """The goals of MC-142."""
 _ROUNDS: Final = 3
+_START_LIMIT_S: Final = 240.0
+_COMPARISON_LIMIT_S: Final = 90.0
+_LIMIT_S: Final = 660.0
+"""For all of it: what is not measured by then is left out, and the bench fails."""
+_APPLY_LIMIT_S: Final = 60.0
 _KEY: Final = KeyRing.new_key()
 
 
@@ -78,6 +85,12 @@ class World:
     """In each region."""
     seconds: float
     """How long changes are measured in each state of the regions."""
+    ends_at: float = field(default_factory=lambda: time.time() + _LIMIT_S)
+
+    @property
+    def left_s(self) -> float:
+        """Return the time that is left for measurements."""
+        return max(1.0, self.ends_at - time.time())
 
     @property
     def regions(self) -> int:
@@ -178,26 +191,24 @@ async def _regions(count: int, vnfs: int, seconds: float) -> list[Figure]:
             say("  first start")
             cold = await _in_process(_cold, world)
             say("  second start")
-            warm = await _in_process(_warm, world)
+            warm = {} if "missing" in cold else await _in_process(_warm, world)
     total = count * vnfs
     name = f"{count} regions, {total} instances"
+    figures = _of_start(f"{name}: first list, with {2 * total} records", cold)
+    if warm:
+        figures += _of_start(f"{name}: start with a list of everything", warm, _START_S)
+    if "states" not in warm:
+        return [*figures, Figure("NOT COMPLETE: changes were not measured", "", [1], 0)]
     states = warm["states"]
     alive = states["alive"]
-    figures = [
-        Figure(f"{name}: first list, with {2 * total} records", "s", [cold["listed_s"]]),
-        Figure("processor time of it", "s", [cold["used_s"]]),
-        Figure("memory after it", "MiB", [cold["memory"]], _MOST_MIB),
-        Figure("peak of memory until then", "MiB", [cold["peak"]], _MOST_MIB),
-        Figure(f"{name}: start with a list of everything", "s", [warm["listed_s"]], _START_S),
-        Figure("processor time of it", "s", [warm["used_s"]]),
-        Figure("memory after it", "MiB", [warm["memory"]], _MOST_MIB),
+    figures += [
         Figure("connections to regions", "", [warm["connections"]]),
         Figure("watches", "", [warm["watches"]]),
         Figure("open descriptors of infra-k8s", "", [warm["descriptors"]]),
-        Figure("longest time in which the event loop did nothing else", "ms", [warm["held_ms"]]),
         Figure("first comparison of all regions: memory after it", "MiB", [warm["compared"]["memory"]], _MOST_MIB),
         Figure("processor time of it", "s", [warm["compared"]["used_s"]]),
         Figure("watches with it", "", [warm["compared"]["watches"]]),
+        Figure("regions that it does not watch", "", [warm["compared"]["missing"]], 0),
         Figure("processor time without changes, of a core", "%", [warm["idle_share"]]),
         Figure("requests to regions without changes, in a second", "", [warm["idle_requests"]]),
         Figure(f"{PER_SECOND} changes a second, to the subscriber", "ms", alive["delays_ms"]),
@@ -215,6 +226,21 @@ async def _regions(count: int, vnfs: int, seconds: float) -> list[Figure]:
             Figure("divided by that without", "", [found["apply_p95"] / alive["apply_p95"]], _RATIO),
         ]
     return [*figures, Figure("peak of memory in all of this", "MiB", [warm["peak"]], _MOST_MIB)]
+
+
+def _of_start(name: str, found: Mapping[str, Any], limit_s: float | None = None) -> list[Figure]:
+    """Return the figures of a start, also of one that has not come to its end."""
+    figures = [
+        Figure(name, "s", [found["listed_s"]], limit_s),
+        Figure("processor time of it", "s", [found["used_s"]]),
+        Figure("leaders of it beyond the first: lost leases", "", [found["lost"]], 0),
+        Figure("memory after it", "MiB", [found["memory"]], _MOST_MIB),
+        Figure("peak of memory until then", "MiB", [found["peak"]], _MOST_MIB),
+        Figure("longest time in which the event loop did nothing else", "ms", [found["held_ms"]]),
+    ]
+    if "missing" in found:
+        figures.append(Figure("NOT COMPLETE: regions that are not listed", "", [found["missing"]], 0))
+    return figures
 
 
 @asynccontextmanager
@@ -253,15 +279,17 @@ async def _filled(world: World) -> None:
         for collection, indexes in {**documents.INDEXES, **stored_inventory.INDEXES}.items():
             await store.ensure_indexes(collection, indexes)
         releases = documents.StoredReleases(store)
-        for region in range(world.regions):
-            for number in range(world.vnfs):
-                body = deployment(region, number)
-                metadata = body["metadata"]
-                key = ObjectKey("apps/v1", "Deployment", metadata["namespace"], metadata["name"])
-                owned = owned_fields(body)
-                entry = Entry(key, "f.yaml", "d", uid=metadata["uid"], vdu_id="VDU1", owned=owned)
-                vnf = instance_id(region, number)
-                await releases.save(Release(vnf, world.endpoint(region), entries=[entry], vim_id=f"region-{region}"))
+
+        async def save(region: int, number: int) -> None:
+            body = deployment(region, number)
+            metadata = body["metadata"]
+            key = ObjectKey("apps/v1", "Deployment", metadata["namespace"], metadata["name"])
+            entry = Entry(key, "f.yaml", "d", uid=metadata["uid"], vdu_id="VDU1", owned=owned_fields(body))
+            vnf = instance_id(region, number)
+            await releases.save(Release(vnf, world.endpoint(region), entries=[entry], vim_id=f"region-{region}"))
+
+        for number in range(world.vnfs):
+            await asyncio.gather(*(save(region, number) for region in range(world.regions)))
 
 
 @dataclass
@@ -275,12 +303,26 @@ class Run:
     begun: float
     used: float
     control: aiohttp.ClientSession
+    leaders_before: int
     held_ms: float = 0.0
 
-    async def is_listed(self) -> bool:
-        """Return whether all regions were listed by this process."""
+    async def unlisted(self) -> int:
+        """Return the regions that were not listed by this process."""
         found = [(f"region-{number}", ("v1", "Pod")) for number in range(self.world.regions)]
-        return not await stored_inventory.StoredRegions(self.store, SystemClock()).stale(found)
+        return len(await stored_inventory.StoredRegions(self.store, SystemClock()).stale(found))
+
+    async def started(self, placed: int = 0) -> dict[str, Any]:
+        """Return what the start took; with ``missing`` if it was not at its end in time."""
+
+        async def is_complete() -> bool:
+            return not await self.unlisted() and self.heard.events >= placed
+
+        try:
+            await until_true(is_complete, timeout_s=min(_START_LIMIT_S, self.world.left_s), pause_s=0.5)
+            found = await self.measured()
+        except TimeoutError:
+            found = await self.measured() | {"missing": await self.unlisted()}
+        return found | {"lost": await leaders_of(self.store) - self.leaders_before - 1}
 
     async def counts(self) -> Mapping[str, int]:
         """Return what is open at the regions."""
@@ -322,6 +364,7 @@ async def _running(world: World) -> AsyncIterator[Run]:
     ):
         await bus.consume_events("bench", ["infra.placement.changed"], heard.hear)
         await bus.consume_events("answers", ["infra.resources.#", "service.#", "infra.objects.#"], heard.answered)
+        leaders = await leaders_of(store)
         begun, used = time.monotonic(), time.process_time()
         async with infra_k8s(
             settings,
@@ -336,7 +379,7 @@ async def _running(world: World) -> AsyncIterator[Run]:
             # As a service does (`kubevnfm_kit.run`).
             gc.collect()
             gc.freeze()
-            run = Run(world, bus, store, heard, begun, used, control)
+            run = Run(world, bus, store, heard, begun, used, control, leaders)
             noting = asyncio.create_task(run.note_holds())
             try:
                 yield run
@@ -346,29 +389,24 @@ async def _running(world: World) -> AsyncIterator[Run]:
 
 async def _cold(world: World) -> dict[str, Any]:
     async with _running(world) as run:
-        await until_true(run.is_listed, timeout_s=3600, pause_s=0.5)
-        placed = world.regions * world.vnfs
-        await until_true(lambda: _is(run.heard.events >= placed), timeout_s=3600, pause_s=0.2)
-        return await run.measured()
+        return await run.started(placed=world.regions * world.vnfs)
 
 
 async def _warm(world: World) -> dict[str, Any]:
     async with _running(world) as run:
-        await until_true(run.is_listed, timeout_s=3600, pause_s=0.5)
-        found = await run.measured()
+        found = await run.started()
+        if "missing" in found:
+            return found
         found["compared"] = await _compared(run)
         before, used, begun = await run.counts(), time.process_time(), time.monotonic()
         await asyncio.sleep(world.seconds)
         took_s = time.monotonic() - begun
         found["idle_share"] = (time.process_time() - used) / took_s * 100
         found["idle_requests"] = ((await run.counts())["requests"] - before["requests"]) / took_s
-        found["states"] = await _states(run)
+        if states := await _states(run):
+            found["states"] = states
         found["peak"] = peak_mib()
         return found
-
-
-async def _is(value: bool) -> bool:
-    return value
 
 
 async def _compared(run: Run) -> dict[str, Any]:
@@ -385,9 +423,15 @@ async def _compared(run: Run) -> dict[str, Any]:
     async def is_watched() -> bool:
         return (await run.counts())["watches"] >= before + world.regions
 
-    await until_true(is_watched, timeout_s=600, pause_s=0.5)
+    with suppress(TimeoutError):
+        await until_true(is_watched, timeout_s=min(_COMPARISON_LIMIT_S, world.left_s), pause_s=0.5)
     gc.collect()
-    return {"memory": resident_mib(), "used_s": time.process_time() - used, **await run.counts()}
+    return {
+        "missing": max(0, before + world.regions - (await run.counts())["watches"]),
+        "memory": resident_mib(),
+        "used_s": time.process_time() - used,
+        **await run.counts(),
+    }
 
 
 async def _states(run: Run) -> dict[str, Any]:
@@ -398,6 +442,9 @@ async def _states(run: Run) -> dict[str, Any]:
     }
     for round_number in range(_ROUNDS):
         for state, region in zip(of_all, (None, *_FAULTY), strict=True):
+            if run.world.left_s < run.world.seconds:
+                say("  no time is left")
+                return {}
             if region is not None:
                 await run.control.post("/fault", params={"region": str(region), "fault": state})
             say(f"  round {round_number + 1} of {_ROUNDS}: {state}")
@@ -445,9 +492,16 @@ async def _apply(run: Run, number: int, after_s: float) -> float:
     )
     begun = time.monotonic()
     await run.bus.publish(Envelope(command, source="/bench", subject=vnf, operationid=vnf, stepid="apply", attempt=1))
-    async with asyncio.timeout(300):
-        await done
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_APPLY_LIMIT_S):
+            await done
     return (time.monotonic() - begun) * 1000
+
+
+async def leaders_of(store: SqliteStore) -> int:
+    """Return how often a process has begun to watch."""
+    lease = await store.get(TURNS, LEADER)
+    return 0 if lease is None else int(lease.body["term"])
 
 
 def _p95(samples: Sequence[float]) -> float:

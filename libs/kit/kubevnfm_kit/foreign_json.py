@@ -51,14 +51,14 @@ def _too_deep(deepest: int) -> str:
 
 
 def _check_depth(value: Any, deepest: int) -> None:
-    level = [value]
+    level = [value] if type(value) in (dict, list) else []
     for _ in range(deepest + 1):
         level = [
             child
             for node in level
-            if isinstance(node, dict | list)
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
+            for child in (node.values() if type(node) is dict else node)
+            # Exact types, as the decoder makes them, take a third of the time.
+            if type(child) is dict or type(child) is list
         ]
         if not level:
             return

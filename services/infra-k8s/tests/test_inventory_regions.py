@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
@@ -14,6 +14,7 @@ from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.adapters.leases import LEADER
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS, StoredRegions
 from kubevnfm_infra_k8s.adapters.turns import TURNS
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, record_id
 from kubevnfm_infra_k8s.domain.inventory.starts import Starts
@@ -23,6 +24,7 @@ from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.kubernetes import LabClusters
 from kubevnfm_secrets import Secret
+from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until, until_true
@@ -36,6 +38,11 @@ def a_record(name: str) -> ObjectRecord:
     values = {"vim_id": "away", "vnf_instance_id": "i9", "api_version": "v1", "kind": "Pod", "namespace": "ns"}
     key = record_id("away", "", "Pod", "ns", name)
     return ObjectRecord.model_validate({**values, "id": key, "name": name, "uid": "u9"})
+
+
+def a_pod(name: str) -> dict[str, Any]:
+    labels = {"kubevnfm.io/vnf-instance-id": "i-all"}
+    return {"metadata": {"name": name, "namespace": "ns", "uid": f"u{name}", "labels": labels}}
 
 
 def a_release(vim_id: str) -> Release:
@@ -192,17 +199,25 @@ async def test_access_data_of_a_request_bring_nothing_into_the_region_whose_id_t
 
 @dataclass
 class ManyRegions:
-    """`domain.ports.Clusters`: empty regions, some of which never answer."""
+    """`domain.ports.Clusters`: regions, some of which never answer."""
 
     silent: frozenset[str]
+    refusing: frozenset[str] = frozenset()
+    pods: int = 0
+    """In each region."""
+    asked: list[str] = field(default_factory=list)
     beginning: int = 0
     """Watches of regions that answer, before they have listed."""
     most: int = 0
 
     @asynccontextmanager
     async def cluster(self, vim: VimConnection) -> AsyncIterator[ManyRegions]:
+        assert vim.vim_id is not None
+        self.asked.append(vim.vim_id)
         if vim.vim_id in self.silent:
             await asyncio.Event().wait()
+        if vim.vim_id in self.refusing:
+            raise ClusterUnavailable(f"{vim.vim_id}: no answer")
         self.beginning += 1
         self.most = max(self.most, self.beginning)
         yield self
@@ -218,7 +233,11 @@ class ManyRegions:
         yield Seen({}, is_all=True)
         await asyncio.Event().wait()
 
-    follow_kept = follow_metadata
+    async def follow_kept(
+        self, resource: Resource, keep: Callable[[Any], Any], *_: object, **__: object
+    ) -> AsyncGenerator[Seen[Any], None]:
+        async for seen in self.follow_metadata():
+            yield replace(seen, found={f"ns/{name}": keep(a_pod(name)) for name in map(str, range(self.pods))})
 
 
 async def test_a_start_lists_some_regions_at_a_time_and_those_that_do_not_answer_hold_it_up_for_a_moment(
@@ -275,3 +294,72 @@ async def test_a_region_that_does_not_answer_has_one_turn_at_a_time_however_many
     # Those that have failed have left their turns.
     async with asyncio.timeout(60), starts.turn("silent-0"), starts.turn("answering"):
         pass
+
+
+async def test_a_process_that_takes_over_lists_first_what_the_other_one_has_not(store: SqliteStore) -> None:
+    """MC-142: a start that always begins with the same regions would never come to the last ones if its lease were lost each time."""
+    names = [f"vim-{number}" for number in range(9)]
+    # The process that starts first comes to the fifth region and no further.
+    regions = ManyRegions(silent=frozenset(names[4:]), refusing=frozenset(names[:1]))
+    vims = {name: VimConnection(vim_id=name) for name in names}
+    async with inventory_world(store, cast("Clusters", regions), vims, lease_s=0.5) as world:
+        for name in names:
+            entry = Entry(ObjectKey("v1", "Pod", "ns", "one"), "f.yaml", "d")
+            await StoredReleases(store).save(Release(f"i-{name}", _AWAY, entries=[entry], vim_id=name))
+        first = world.start(starts=Starts(at_once=1, longest_s=3600))
+
+        async def are_listed() -> bool:
+            found = await StoredRegions(store, SystemClock()).all()
+            return [each.vim_id for each in found if each.term] == names[:4]
+
+        await until_true(are_listed)
+        await first.die()
+        regions.silent = frozenset()
+        regions.asked.clear()
+        world.start(starts=Starts(at_once=1, longest_s=3600))
+
+        async def are_asked() -> bool:
+            return len(set(regions.asked)) == len(names)
+
+        await until_true(are_asked)
+        assert list(dict.fromkeys(regions.asked)) == [*names[4:], *names[1:4], names[0]]
+
+
+@dataclass
+class CountingStore:
+    """A store that counts the records which are being inserted."""
+
+    store: SqliteStore
+    inserting: int = 0
+    most: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def insert(self, collection: str, *args: Any, **more: Any) -> Any:
+        counts = collection == OBJECTS
+        self.inserting += counts
+        self.most = max(self.most, self.inserting)
+        try:
+            return await self.store.insert(collection, *args, **more)
+        finally:
+            self.inserting -= counts
+
+
+async def test_the_lease_waits_for_few_of_the_records_of_a_start(store: SqliteStore) -> None:
+    """MC-142: the records of all regions at once would be ahead of the renewal of the lease, and of the writes of operations."""
+    names = [f"vim-{number}" for number in range(8)]
+    counting = CountingStore(store)
+    vims = {name: VimConnection(vim_id=name) for name in names}
+    given = cast("Clusters", ManyRegions(silent=frozenset(), pods=50))
+    async with inventory_world(cast("DocumentStore", counting), given, vims) as world:
+        for name in names:
+            await StoredReleases(store).save(a_release(name))
+        await StoredReleases(store).save(Release("i-all", _AWAY, entries=a_release("").entries))
+        world.start()
+
+        async def are_written() -> bool:
+            return len(await store.find(OBJECTS, Query())) == len(names) * 50
+
+        await until_true(are_written)
+    assert 0 < counting.most <= 128

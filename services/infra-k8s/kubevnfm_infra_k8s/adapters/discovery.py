@@ -46,9 +46,13 @@ class Discovery:
             return found
         # Many objects of a plan ask at the same time, but one request answers all of them.
         async with self._asking:
-            if not self._is_fresh or (api_version, kind) not in self._kinds:
+            if not self._is_fresh:
                 self._kinds = await self._ask(api_version)
                 self._is_fresh = True
+            elif (api_version, kind) not in self._kinds:
+                # The whole list takes 10 ms: of a version that is looked for again, its own kinds are read.
+                others = {key: each for key, each in self._kinds.items() if key[0] != api_version}
+                self._kinds = others | await self._ask_version(api_version)
         return self._kinds.get((api_version, kind))
 
     async def api_versions(self) -> Sequence[str]:

@@ -270,7 +270,17 @@ def _there(region: Watched) -> Filter:
 def _watched(stored: Stored) -> Watched:
     body = stored.body
     kinds = frozenset((str(version), str(kind)) for version, kind in body["kinds"])
-    return Watched(stored.id, str(body["cluster"]), kinds, frozenset(body["namespaces"]), stored.revision)
+    watch = body.get("watch") or {}
+    return Watched(
+        stored.id,
+        str(body["cluster"]),
+        kinds,
+        frozenset(body["namespaces"]),
+        stored.revision,
+        term=int(watch.get("term", 0)),
+        is_stale=bool(watch.get("stale")),
+        since=str(watch.get("since", "")),
+    )
 
 
 class StoredInstances:

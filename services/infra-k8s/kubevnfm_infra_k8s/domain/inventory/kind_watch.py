@@ -85,6 +85,8 @@ class KindWatch:
     """The hash of what the record shows, by the same name: most events change nothing that is kept, and what has no record yet
     needs none to be read."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _written: Callable[[], None] | None = None
+    """Called once nothing is pending: the turn of a list lasts until its records are written."""
 
     async def run(self) -> None:
         """Watch and write until cancelled. Raises LeaseLost; Forbidden if it may not watch all namespaces."""
@@ -120,7 +122,9 @@ class KindWatch:
                             if seen.is_all and not seen.found and not await self._is_served(cluster):
                                 break
                             await self._take_in(seen)
-                            listed()
+                            if seen.is_all:
+                                self._written = listed
+                                self._woken.set()
             except VnfmError as error:
                 if isinstance(error, Forbidden) and is_namespaced and not self.namespace:
                     raise
@@ -220,9 +224,10 @@ class KindWatch:
             self._woken.clear()
             while self._pending:
                 names = [name for name, _ in zip(self._pending, range(_BATCH), strict=False)]
-                batch = self._writing = {name: self._pending.pop(name) for name in names}
-                # Side by side: a database writes many documents in the time of one.
-                results = await asyncio.gather(*starmap(self._write_one, batch.items()), return_exceptions=True)
+                async with self.watching.starts.writing:
+                    batch = self._writing = {name: self._pending.pop(name) for name in names if name in self._pending}
+                    # Side by side: a database writes many documents in the time of one.
+                    results = await asyncio.gather(*starmap(self._write_one, batch.items()), return_exceptions=True)
                 failed = [result for result in results if isinstance(result, BaseException)]
                 for error in failed:
                     if not isinstance(error, VnfmError):
@@ -233,6 +238,9 @@ class KindWatch:
                     self._pending = {**batch, **self._pending}
                     await asyncio.sleep(_RETRY_S)
                 self._writing = {}
+            if self._written is not None:
+                self._written()
+                self._written = None
 
     async def _write_one(self, name: str, seen: SeenObject | None) -> None:
         namespace, _, own = name.rpartition("/")

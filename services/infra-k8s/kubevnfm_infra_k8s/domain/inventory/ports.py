@@ -62,6 +62,12 @@ class Watched:
     namespaces: frozenset[str]
     """Where releases have objects: they are watched one by one if the credentials may not watch all."""
     revision: int
+    term: int = 0
+    """That of the leader which has listed the region last; 0: it was never listed."""
+    is_stale: bool = False
+    """Whether that leader could not watch all kinds."""
+    since: str = ""
+    """When the watches came to be so."""
 
 
 class WatchedRegions(Protocol):

@@ -1,4 +1,4 @@
-"""The turns of watches that begin: a process that starts with hundreds of regions lists some at a time."""
+"""The turns of watches that begin, and of what they write: a process that starts with hundreds of regions does some of it at a time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
 
-_AT_ONCE: Final = 32
-"""Enough that the process has always an answer to read, and so few that none waits for longer than a connection may take."""
+_AT_ONCE: Final = 16
+"""Enough that the process has always an answer to read, and so few that the answers of one moment hold up nothing else."""
 _LONGEST_S: Final = 5.0
+_BATCHES_AT_ONCE: Final = 2
+"""One is prepared while the database writes the other; a write of anything else, such as the lease, waits for these alone."""
 
 
 @dataclass(eq=False)
@@ -31,6 +33,8 @@ class Starts:
         """``longest_s``: after this time the next one has its turn: regions that do not answer hold none up."""
         self._free, self._longest_s = asyncio.Semaphore(at_once), longest_s
         self._regions: WeakValueDictionary[str, _Region] = WeakValueDictionary()
+        self.writing = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        """Held while a batch of records is written."""
 
     @asynccontextmanager
     async def turn(self, vim_id: str) -> AsyncIterator[Callable[[], None]]:

@@ -63,7 +63,7 @@ class RegionWatch:
     registered_s: float = 30.0
     """From one look at the registration of the VIM to the next."""
     features: FeatureWatch | None = None
-    """The watches over what its nodes have."""
+    """The watches over what its nodes have, which begin once the objects are known."""
     _on_features: Sequence[asyncio.Task[None]] = ()
     _tasks: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
     _watches: dict[Scope, KindWatch] = field(default_factory=dict)
@@ -84,8 +84,6 @@ class RegionWatch:
                 asyncio.create_task(self._mark(), name=f"inventory-state {region.vim_id}"),
                 asyncio.create_task(self._follow_registration(), name=f"inventory-registration {region.vim_id}"),
             ]
-        if self.features is not None and not self._on_features:
-            self._on_features = [asyncio.create_task(self.features.run(), name=f"features {region.vim_id}")]
         wanted = {
             (kind, namespace)
             for kind in kinds_of(region.kinds)
@@ -189,6 +187,9 @@ class RegionWatch:
             self._changed.clear()
             if not self._tasks.keys() <= self._states.keys():
                 continue
+            # Now: the objects of other regions are not to wait for the nodes of this one.
+            if self.features is not None and not self._on_features:
+                self._on_features = [asyncio.create_task(self.features.run(), name=f"features {self.region.vim_id}")]
             found = [(kind, stale) for (kind, _), stale in self._states.items() if stale is not None]
             stale = dict(sorted(found, key=lambda each: each[1].since, reverse=True))
             if stale == marked:
@@ -245,7 +246,8 @@ class InventoryWatcher:
     async def _watch(self, term: Term) -> None:
         running: dict[str, RegionWatch] = {}
         try:
-            await self._start(await self.regions.all(), running, term)
+            # If this process loses the lease before the last one, the next process continues with those that are left.
+            await self._start(sorted(await self.regions.all(), key=_order_of_start), running, term)
             looks = 0
             unused: dict[str, int] = {}
             while True:
@@ -284,6 +286,8 @@ class InventoryWatcher:
                     ),
                 )
             running[region.vim_id].watch(region)
+            # Hundreds of regions begin thousands of tasks.
+            await asyncio.sleep(0)
 
     async def _without_unused(
         self, running: dict[str, RegionWatch], before: dict[str, int], term: Term
@@ -334,6 +338,11 @@ class InventoryWatcher:
         while page := await self.records.page({"vim_id": vim_id}, limit=100, after=None):
             for record in page:
                 await self.records.remove(record)
+
+
+def _order_of_start(region: Watched) -> tuple[int, bool, str]:
+    """Order regions that were never listed, or by the earliest leader, first; of one leader, those that it could not watch last."""
+    return region.term, region.is_stale, region.since
 
 
 async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
