@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import structlog
 from kubevnfm_events.vim import VimInventoryLost
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.errors import Conflict, VnfmError
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_vim_registry.domain.errors import InventoryAway, InventoryLost
@@ -31,7 +31,7 @@ class UsesAccess(Protocol):
     """The part of `regions.Regions` that takes what was read."""
 
     async def use(self, stored: StoredVim, given: GivenAccess) -> None:
-        """Use the access data that the inventory of a region has now. Raises Unprocessable, Conflict."""
+        """Use the access data that the inventory of a region has now. Raises Unprocessable, RevisionConflict."""
         ...
 
 
@@ -122,7 +122,7 @@ class RegionInventories:
             turn.failures += 1
             turn.due_at = self._monotonic() + BackOff(_FIRST_RETRY_S, refresh_s).after(turn.failures)
             # A race with a request: the next round reads what it has stored.
-            if not isinstance(error, Conflict):
+            if not isinstance(error, RevisionConflict):
                 await self._failed(stored, error)
         else:
             turn.failures, turn.due_at = 0, self._monotonic() + refresh_s

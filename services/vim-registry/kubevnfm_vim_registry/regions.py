@@ -22,7 +22,8 @@ from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing, mask, revealed
-from kubevnfm_store.port import AlreadyExists, RevisionConflict
+from kubevnfm_store.port import AlreadyExists
+from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_vim_registry.domain.errors import (
     KubernetesTooOld,
@@ -50,7 +51,6 @@ _FILTERS: Final[Mapping[str, str]] = {
     "status": "status",
 }
 """The paths in the documents, by filter."""
-_RACE: Final = "the region was changed by another request at the same time: try again"
 _MOST_SHOWN: Final = 100
 _NOT_USABLE: Final = (VimUnauthorized, VimRefused, VimUnreachable, VimTooSlow, KubernetesTooOld)
 
@@ -69,6 +69,7 @@ class Regions:
         self._records, self._registry, self._probe, self._ring = records, registry, probe, ring
         self._access = access
 
+    @repeat_lost_writes
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
         self._check_size("kv", wanted.kv)
         self._check_size("other-connectivity-list", wanted.other_connectivity)
@@ -107,8 +108,9 @@ class Regions:
     async def get(self, owner: str, region: str) -> CloudRegion:
         return shown(await self.stored(owner, region))
 
-    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
-        stored = await self.stored(owner, region)
+    @repeat_lost_writes
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int | None) -> CloudRegion:
+        stored = await self._at(owner, region, if_revision)
         facts = stored.vim.region
         assert facts is not None
         given = {name: getattr(patch, name) for name in patch.model_fields_set}
@@ -121,31 +123,26 @@ class Regions:
         if _in_clear(changed, self._ring) == _in_clear(facts, self._ring):
             return shown(stored)
         vim = stored.vim.model_copy(update={"region": changed, "updated_at": self._records.now()})
-        try:
-            await self._records.replace(StoredVim(stored.vim, if_revision), vim)
-        except RevisionConflict as error:
-            raise Conflict(_RACE) from error
+        await self._records.replace(stored, vim)
         log.info("region_changed", region=facts.id, vim_id=vim.id, endpoint=vim.auth_url)
         return shown(await self._records.get(vim.id))
 
-    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
-        stored = await self.stored(owner, region)
+    @repeat_lost_writes
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int | None) -> CloudRegion:
+        stored = await self._at(owner, region, if_revision)
         assert stored.vim.region is not None
         given = await self._access.given(access, stored.vim.region)
-        return shown(await self._replace(StoredVim(stored.vim, if_revision), given.given_to(stored.vim)))
+        return shown(await self._replace(stored, given.given_to(stored.vim)))
 
     async def use(self, stored: StoredVim, given: GivenAccess) -> None:
-        """Use what the inventory of a region has now; other access data are verified first. Raises Unprocessable, Conflict."""
+        """Use what the inventory of a region has now; other access data are verified first. Raises Unprocessable, RevisionConflict."""
         changed = given.given_to(stored.vim)
         if self._is_same_login(stored.vim, changed):
             # The end of the access data has been published.
             changed = stored.vim.model_copy(update={"region": changed.region})
             if _in_clear_of(changed, self._ring) == _in_clear_of(stored.vim, self._ring):
                 return
-            try:
-                await self._records.replace(stored, changed)
-            except RevisionConflict as error:
-                raise Conflict(_RACE) from error
+            await self._records.replace(stored, changed)
         else:
             await self._replace(stored, changed)
 
@@ -154,18 +151,15 @@ class Regions:
             revealed(one.auth_cred, self._ring) == revealed(other.auth_cred, self._ring)
         )
 
-    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
-        stored = await self.stored(owner, region)
-        if stored.revision != if_revision:
-            raise Conflict(_RACE)
+    @repeat_lost_writes
+    async def delete(self, owner: str, region: str, *, if_revision: int | None) -> None:
+        stored = await self._at(owner, region, if_revision)
         try:
-            await self._registry.remove(stored, if_revision=if_revision)
+            await self._registry.remove(stored, if_revision=stored.revision)
         except VimInUse as error:
             ids = ", ".join(error.users[:_MOST_SHOWN])
             detail = f"{len(error.users)} VNF instances use cloud region {owner}/{region}: {ids}"
             raise InUse(detail, error.users) from error
-        except RevisionConflict as error:
-            raise Conflict(_RACE) from error
         log.info("region_deleted", region=f"{owner}/{region}", vim_id=stored.vim.id)
 
     async def stored(self, owner: str, region: str) -> StoredVim:
@@ -173,6 +167,13 @@ class Regions:
         stored = await self._records.region(f"{owner}/{region}")
         if stored is None:
             raise NotFound(f"cloud region {owner}/{region} does not exist")
+        return stored
+
+    async def _at(self, owner: str, region: str, revision: int | None) -> StoredVim:
+        """Return the record of a region that has this revision; None: any, as the monitor writes it too. Raises NotFound, Conflict."""
+        stored = await self.stored(owner, region)
+        if revision not in (None, stored.revision):
+            raise Conflict("the region was changed by another request at the same time: try again")
         return stored
 
     async def _registered_again(self, present: StoredVim, facts: RegionFacts, given: GivenAccess) -> StoredVim:
@@ -191,7 +192,7 @@ class Regions:
         return await self._replace(present, changed)
 
     async def _replace(self, stored: StoredVim, vim: VimRecord) -> StoredVim:
-        """Verify changed access data, then store them. Raises Unprocessable, Conflict."""
+        """Verify changed access data, then store them. Raises Unprocessable, RevisionConflict."""
         vim = await self._verified(vim.model_copy(update={"updated_at": self._records.now()}))
         old, new = stored.vim.region, vim.region
         assert old is not None
@@ -201,10 +202,7 @@ class Regions:
         is_known = bool(new.cluster_uid) or new.inventory is not None
         if old.cluster_uid and is_known and old.cluster_uid != new.cluster_uid:
             raise Unprocessable(place, "it leads to another cluster; the one that is registered expected")
-        try:
-            await self._records.replace(stored, vim, status_events(stored.vim, vim))
-        except RevisionConflict as error:
-            raise Conflict(_RACE) from error
+        await self._records.replace(stored, vim, status_events(stored.vim, vim))
         log.info("region_changed", region=new.id, vim_id=vim.id, endpoint=vim.auth_url)
         return await self._records.get(vim.id)
 

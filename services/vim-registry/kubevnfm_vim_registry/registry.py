@@ -19,6 +19,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, revealed
 from kubevnfm_sol.secret_destinations import moved_secret
+from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_vim_registry.domain import requests
 from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
@@ -89,6 +90,7 @@ class VimRegistry:
         found = await self._records.find({"is_default": [True]})
         return found[0].shown() if found else None
 
+    @repeat_lost_writes
     async def update(self, vim_id: str, changes: Mapping[str, object]) -> Mapping[str, object]:
         """Change a VIM; new access data are verified before they are stored. Raises InvalidInput, VimInUse."""
         stored = await self._records.get(vim_id)

@@ -299,10 +299,10 @@ class TwinRegions:
         found = self.objects.get(f"{wanted.kind}/{wanted.name}")
         return Page(() if found is None else (found,))
 
-    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int | None) -> CloudRegion:
         raise self._missing(owner, region)
 
-    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int | None) -> CloudRegion:
         raise self._missing(owner, region)
 
     async def suspend(self, owner: str, region: str, wanted: SuspensionRequest, *, by: str) -> Suspension:
@@ -314,7 +314,7 @@ class TwinRegions:
     async def suspensions(self) -> Mapping[str, Suspension]:
         return self.suspended
 
-    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
+    async def delete(self, owner: str, region: str, *, if_revision: int | None) -> None:
         raise self._missing(owner, region)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
-from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName, Page
+from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName, Page, revision_query
 
 LinkType = Literal["nad", "sriov", "ovs", "ovn4nfv", "ovn4nfv-provider", "kube-ovn", "udn", "manifests"]
 
@@ -194,8 +194,7 @@ class HttpVirtualLinks:
         self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None
     ) -> VirtualLink | None:
         path = ("virtual-links", link_id, *(("references", reference) if reference is not None else ()))
-        condition = {} if if_revision is None else {"revision": if_revision}
-        left = await self._api.call("DELETE", *path, query={"wait_s": wait_s, **condition})
+        left = await self._api.call("DELETE", *path, query={"wait_s": wait_s, **revision_query(if_revision)})
         return None if left is None else VirtualLink.model_validate(left)
 
 

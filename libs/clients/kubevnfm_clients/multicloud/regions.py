@@ -36,6 +36,7 @@ from kubevnfm_clients.multicloud.types import (
     NamespaceName,
     Page,
     Visible,
+    revision_query,
 )
 
 RegionAuth = Literal["token", "token-request", "client-certificate", "oidc"]
@@ -250,11 +251,11 @@ class CloudRegions(Protocol):
         """Read objects of one kind. Raises NotFound, Unprocessable, UnknownKind, RegionUnavailable."""
         ...
 
-    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
-        """Change what the registration says of a region. Raises NotFound, Unprocessable, Conflict."""
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int | None) -> CloudRegion:
+        """Change what the registration says of a region; ``if_revision``: None: whatever it is, as below. Raises NotFound, Unprocessable, Conflict."""
         ...
 
-    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int | None) -> CloudRegion:
         """Verify other access data of the same cluster and use them. Raises NotFound, Unprocessable, Conflict."""
         ...
 
@@ -270,7 +271,7 @@ class CloudRegions(Protocol):
         """Return the suspensions of all regions, by the id of the VIM."""
         ...
 
-    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
+    async def delete(self, owner: str, region: str, *, if_revision: int | None) -> None:
         """Remove the registration. Raises NotFound, Conflict, InUse."""
         ...
 
@@ -313,15 +314,15 @@ class HttpCloudRegions:
         answer = await self._api.call("GET", "cloud-regions", owner, region, "resources", query=query)
         return Page([KubernetesObject.model_validate(one) for one in answer["items"]], answer["next_after"])
 
-    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int | None) -> CloudRegion:
         # Nulls stay: they remove.
         body = patch.model_dump(mode="json", exclude_unset=True, context=sealing(self._ring))
-        query = {"revision": str(if_revision)}
+        query = revision_query(if_revision)
         answer = await self._api.call("PATCH", "cloud-regions", owner, region, body=body, query=query)
         return CloudRegion.model_validate(answer)
 
-    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
-        path, query = ("cloud-regions", owner, region, "kubeconfig"), {"revision": str(if_revision)}
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int | None) -> CloudRegion:
+        path, query = ("cloud-regions", owner, region, "kubeconfig"), revision_query(if_revision)
         answer = await self._api.call("PUT", *path, body=self._sealed(access), query=query)
         return CloudRegion.model_validate(answer)
 
@@ -336,8 +337,8 @@ class HttpCloudRegions:
         answer = await self._api.call("GET", "region-suspensions")
         return {vim_id: Suspension.model_validate(one) for vim_id, one in answer["suspensions"].items()}
 
-    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
-        await self._api.call("DELETE", "cloud-regions", owner, region, query={"revision": str(if_revision)})
+    async def delete(self, owner: str, region: str, *, if_revision: int | None) -> None:
+        await self._api.call("DELETE", "cloud-regions", owner, region, query=revision_query(if_revision))
 
     def _sealed(self, request: MultiCloudRequest) -> JsonObject:
         return request.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(self._ring))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
@@ -61,3 +61,14 @@ class Page(Generic[T]):
     items: Sequence[T]
     next_after: str | None = None
     """The id behind which the next page begins; None: this page is the last."""
+
+
+def revision_query(revision: int | None) -> dict[str, str]:
+    """Return the query of a write of what has this revision; None: any."""
+    return {} if revision is None else {"revision": str(revision)}
+
+
+def revision_of(query: Mapping[str, str]) -> int | None:
+    """Return the revision that a write names; None: any."""
+    given = query.get("revision")
+    return None if given is None else int(given)

@@ -15,7 +15,14 @@ from pydantic import ConfigDict, Field
 
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.suspension import Suspension
-from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
+from kubevnfm_clients.multicloud.types import (
+    Labels,
+    MultiCloudRequest,
+    MultiCloudType,
+    NamespaceName,
+    Page,
+    revision_query,
+)
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"]
 VolumeMode = Literal["Filesystem", "Block"]
@@ -290,4 +297,4 @@ def _document(wanted: MultiCloudRequest) -> JsonObject:
 
 def _conditional(if_revision: int | None, wait_s: float) -> dict[str, str]:
     """Return the query of a write."""
-    return {"wait_s": str(wait_s), **({} if if_revision is None else {"revision": str(if_revision)})}
+    return {"wait_s": str(wait_s), **revision_query(if_revision)}

@@ -8,6 +8,7 @@ from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.health_checks import HealthChecks
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
+from kubevnfm_clients.multicloud.types import revision_of
 from kubevnfm_clients.multicloud.verdicts import Verdicts
 from kubevnfm_kit.internal import internal_app
 
@@ -17,7 +18,7 @@ from kubevnfm_infra_k8s.adapters.http_health_checks import health_check_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.adapters.http_verdicts import verdict_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
-from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, revision, wait_s
+from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, wait_s
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
@@ -77,7 +78,7 @@ def link_routes(links: VirtualLinks) -> web.RouteTableDef:
     @routes.delete(reference)
     async def release(request: web.Request) -> web.Response:
         link_id, holder = request.match_info["id"], request.match_info.get("reference")
-        left = await links.release(link_id, holder, wait_s=wait_s(request), if_revision=revision(request))
+        left = await links.release(link_id, holder, wait_s=wait_s(request), if_revision=revision_of(request.query))
         return web.Response(status=204) if left is None else answer(left)
 
     return routes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.types import revision_of
 from kubevnfm_clients.multicloud.volumes import VolumePatch, VolumeRequest, VolumeUse
 
-from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, revision, wait_s
+from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, wait_s
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 
 
@@ -32,12 +33,14 @@ def volume_routes(volumes: PersistentVolumes) -> web.RouteTableDef:
     @routes.patch(one)
     async def change(request: web.Request) -> web.Response:
         volume_id, patch = request.match_info["id"], await body(request, VolumePatch)
-        return answer(await volumes.change(volume_id, patch, if_revision=revision(request), wait_s=wait_s(request)))
+        return answer(
+            await volumes.change(volume_id, patch, if_revision=revision_of(request.query), wait_s=wait_s(request))
+        )
 
     @routes.delete(one)
     async def delete(request: web.Request) -> web.Response:
         volume_id = request.match_info["id"]
-        return answer(await volumes.delete(volume_id, if_revision=revision(request), wait_s=wait_s(request)))
+        return answer(await volumes.delete(volume_id, if_revision=revision_of(request.query), wait_s=wait_s(request)))
 
     @routes.put(f"{one}/uses")
     async def use(request: web.Request) -> web.Response:

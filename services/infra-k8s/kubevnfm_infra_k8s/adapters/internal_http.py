@@ -22,12 +22,6 @@ def wait_s(request: web.Request) -> float:
     return float(request.query.get("wait_s", 0.0))
 
 
-def revision(request: web.Request) -> int | None:
-    """Return the revision that the caller has seen; None if it does not matter."""
-    given = request.query.get("revision")
-    return None if given is None else int(given)
-
-
 def filters(request: web.Request) -> Mapping[str, str]:
     """Return the filters of a list."""
     return {name: value for name, value in request.query.items() if name not in {"limit", "after"}}

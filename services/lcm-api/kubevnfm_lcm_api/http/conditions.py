@@ -68,6 +68,14 @@ def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:
         raise PreconditionFailed(f"If-Unmodified-Since: the resource was changed at {changed_at}")
 
 
+def seen_revision(request: web.Request, revision: int) -> int | None:
+    """Return the revision that a request is about, if it has a condition, which ``revision`` fulfils.
+
+    None: any. Work in the background and the monitors write such documents too, which no caller must notice.
+    """
+    return revision if {"If-Match", "If-Unmodified-Since"} & set(request.headers) else None
+
+
 def _names(header: str, tag: str, *, weak: bool) -> bool:
     """Return whether a list of tags contains the tag; weak tags (``W/``) count for If-None-Match only."""
     given = [each.strip() for each in header.split(",")]

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.containers import plans as containers
 from kubevnfm_lcm_api.lifecycle.containers.kind import Containers
 from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.machines import plans as machines
 from kubevnfm_lcm_api.lifecycle.machines.kind import Machines
 from kubevnfm_lcm_api.lifecycle.scripts import plans as scripts
@@ -39,6 +40,7 @@ class KindServices:
     links: VirtualLinks
     volumes: PersistentVolumes
     charts: ChartPrograms
+    namespaces: ProtectedNamespaces
     ring: KeyRing
     clock: Clock
     is_granted_outside: bool
@@ -52,6 +54,7 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         links=given.links,
         volumes=given.volumes,
         charts=given.charts,
+        namespaces=given.namespaces,
         ring=given.ring,
         clock=given.clock,
     ),
@@ -61,6 +64,7 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         links=given.links,
         volumes=given.volumes,
         charts=given.charts,
+        namespaces=given.namespaces,
         ring=given.ring,
     ),
     lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),

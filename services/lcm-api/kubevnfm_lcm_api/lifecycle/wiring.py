@@ -152,8 +152,11 @@ async def lifecycle_parts(
     acceptance = Acceptance(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
+    protected = ProtectedNamespaces(regions)
     kinds = kinds_on(
-        KindServices(packages, vims, links, volumes, charts, ring, clock, is_granted_outside=grants is not None)
+        KindServices(
+            packages, vims, links, volumes, charts, protected, ring, clock, is_granted_outside=grants is not None
+        )
     )
     services = LifecycleServices(
         engine=engine,
@@ -167,7 +170,7 @@ async def lifecycle_parts(
             kinds,
             suspensions,
             Revisions(store, most_revisions),
-            ProtectedNamespaces(regions),
+            protected,
             fetches,
             ring,
             is_granted_outside=grants is not None,

@@ -22,7 +22,7 @@ from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import FORM, JSON, PATCH, parse
-from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, page_of
@@ -96,8 +96,8 @@ async def change(request: web.Request) -> web.Response:
     """PATCH cloud-regions/{owner}/{region}: 200 with the changed region."""
     patch = await read(request, RegionPatch, PATCH)
     region = await _unchanged(request)
-    owner, name = region.cloud_owner, region.cloud_region
-    changed = await services(request).regions.change(owner, name, patch, if_revision=region.revision)
+    owner, name, seen = region.cloud_owner, region.cloud_region, seen_revision(request, region.revision)
+    changed = await services(request).regions.change(owner, name, patch, if_revision=seen)
     return web.json_response(_shown(changed), headers={"ETag": entity_tag(_VARIANT, changed)})
 
 
@@ -105,18 +105,18 @@ async def rotate(request: web.Request) -> web.Response:
     """PUT cloud-regions/{owner}/{region}/kubeconfig: 200 after the cluster has answered with it."""
     access = await _read(request, Kubeconfig)
     region = await _unchanged(request)
-    owner, name = region.cloud_owner, region.cloud_region
-    changed = await services(request).regions.rotate(owner, name, access, if_revision=region.revision)
+    owner, name, seen = region.cloud_owner, region.cloud_region, seen_revision(request, region.revision)
+    changed = await services(request).regions.rotate(owner, name, access, if_revision=seen)
     return web.json_response(_shown(changed), headers={"ETag": entity_tag(_VARIANT, changed)})
 
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances, virtual links or persistent volumes in it."""
     region = await _unchanged(request)
-    owner, name = region.cloud_owner, region.cloud_region
+    owner, name, seen = region.cloud_owner, region.cloud_region, seen_revision(request, region.revision)
     owners = services(request)
     await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
-    await owners.regions.delete(owner, name, if_revision=region.revision)
+    await owners.regions.delete(owner, name, if_revision=seen)
     return web.Response(status=204)
 
 

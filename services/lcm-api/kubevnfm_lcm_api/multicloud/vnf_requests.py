@@ -13,7 +13,6 @@ from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable, VnfmError
-from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     CreateVnfRequest,
@@ -315,7 +314,6 @@ async def _patched(
     for name in made_from:
         if body[name] is None:
             raise Unprocessable(name, "no null expected: it cannot be removed")
-    _check_nulls(body.get("values"), "values")
     if names and made_from:
         raise Unprocessable(next(iter(names)), f"not expected beside {made_from[0]}: send it by itself")
     if names:
@@ -330,7 +328,8 @@ async def _patched(
     changed = {"vnfdId": vnfd_id, "additionalParams": additional_params(body)}
     networks = wanted.networks or () if "networks" in body else None
     volumes = wanted.volumes or () if "volumes" in body else None
-    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2", networks, volumes, origin)
+    request = parse(ChangeCurrentVnfPkgRequest, changed)
+    replacing = Asked(request, changed, "v2", networks, volumes, origin, is_merge_patch=True)
     return None, replacing
 
 
@@ -338,16 +337,6 @@ def _region_id(vnf: Vnf) -> str:
     place = vnf.record.internals.multicloud
     assert place is not None
     return place.cloud_region_id
-
-
-def _check_nulls(values: object, place: str) -> None:
-    """Raise Unprocessable for a value that a merge patch would remove: a change of package merges values only."""
-    if not isinstance(values, Mapping):
-        return
-    for name, value in values.items():
-        if value is None:
-            raise Unprocessable(f"{place}/{escaped(name)}", "no null expected: a value is not removed yet")
-        _check_nulls(value, f"{place}/{escaped(name)}")
 
 
 async def region_of(regions: CloudRegions, region_id: str) -> CloudRegion:

@@ -10,7 +10,7 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolume, RemovedVolume,
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import PATCH
-from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import read
@@ -59,7 +59,7 @@ async def change(request: web.Request) -> web.Response:
     """PATCH persistent-volumes/{id}: 200, 202 while the work goes on, or 412 if it is not as the caller has seen it."""
     wait, patch = read_preference(request), await read(request, VolumePatch, PATCH)
     volume = await _unchanged(request)
-    seen = _seen_revision(request, volume)
+    seen = seen_revision(request, volume.revision)
     changed = await services(request).volumes.change(volume.id, patch, if_revision=seen, wait_s=wait.wait_s)
     headers = {"ETag": _tag(changed), **wait.headers}
     return web.json_response(_shown(changed), status=200 if changed.is_decided else 202, headers=headers)
@@ -68,17 +68,12 @@ async def change(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """DELETE persistent-volumes/{id}: 200 that says where kept data are, 204 if they are gone, 202 while the work goes on."""
     wait, volume = read_preference(request), await _unchanged(request)
-    seen = _seen_revision(request, volume)
+    seen = seen_revision(request, volume.revision)
     removed = await services(request).volumes.delete(volume.id, if_revision=seen, wait_s=wait.wait_s)
     if removed.is_gone and removed.data == "deleted":
         return web.Response(status=204, headers=wait.headers)
     body = removed.model_dump(mode="json")
     return web.json_response(body, status=200 if removed.is_gone else 202, headers=wait.headers)
-
-
-def _seen_revision(request: web.Request, volume: PersistentVolume) -> int | None:
-    """Return the revision that a request is about; None: any, as the work on the volume writes it too."""
-    return volume.revision if {"If-Match", "If-Unmodified-Since"} & set(request.headers) else None
 
 
 async def _unchanged(request: web.Request) -> PersistentVolume:

@@ -52,7 +52,7 @@ async def delete(request: web.Request) -> web.Response:
     region = await region_named(request, request.match_info["region"])
     owners = services(request)
     await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
-    await owners.regions.delete(region.cloud_owner, region.cloud_region, if_revision=region.revision)
+    await owners.regions.delete(region.cloud_owner, region.cloud_region, if_revision=None)
     await remove_of_region(context(request).store, region.vim_id)
     return web.Response(status=204)
 

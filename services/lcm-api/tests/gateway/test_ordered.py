@@ -235,6 +235,18 @@ async def test_a_namespace_that_the_region_of_the_vim_protects_is_refused(world:
     await world.reached(await world.ask(await world.create("cnf"), "instantiate", body))
 
 
+async def test_foreign_namespaces_that_the_region_of_the_vim_protects_are_refused(world: World) -> None:
+    """MC-018, MC-032: like those of Kubernetes itself; all are named."""
+    world.regions.add("op/edge", "VIM_ID", protected_namespaces=("monitoring",))
+    files = {**FILES, ORDER: TEXT.replace("[shared]", "[shared, monitoring, kube-system]")}
+    instance_id, body = await prepared(world, files, values={"password": PASSWORD})
+    refused = await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)
+    assert refused.status == 422
+    assert "additionalParams/order_artifact: no foreign_namespaces that are protected" in refused.detail
+    assert refused.detail.endswith("it has kube-system, monitoring")
+    assert not world.twins.commands
+
+
 async def test_a_schema_beside_the_order_is_read_at_onboarding_and_gives_defaults(world: World) -> None:
     """MC-022, MC-029: a package with a schema that is none is refused; values that it allows are taken."""
     for content, reason in (('{"type": 5}', "no JSON Schema"), (" " * (2**20 + 1), "at most 1048576 bytes")):

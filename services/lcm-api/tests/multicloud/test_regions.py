@@ -208,22 +208,37 @@ async def test_another_kubeconfig_is_verified_before_it_is_used(
 
 
 async def test_a_change_while_a_kubeconfig_is_verified_wins(world: RegionWorld, cluster: LabCluster, lab: Lab) -> None:
-    """MC-009, MC-076: the other request is 409, and its access data are not used."""
-    made = (await world.region(cluster)).must(201).json
+    """MC-009, MC-076: a request for what its caller has read is 409, and its access data are not used; any other is done after it."""
+    made = await world.region(cluster)
     lab.faults.add(part="kubernetes", effect="hang")
     lab.ledger.clear()
     other = {"kubeconfig": encoded(cluster.kubeconfig_admin())}
-    rotating = asyncio.create_task(world.call("PUT", f"{OP_EDGE}/kubeconfig", other))
+    path, seen = f"{OP_EDGE}/kubeconfig", {"If-Match": made.must(201).headers["ETag"]}
+    refused, repeated = (asyncio.create_task(world.call("PUT", path, other, each)) for each in (seen, None))
 
     async def is_held() -> bool:
-        return bool(lab.ledger.calls())
+        return len(lab.ledger.calls()) >= 2
 
     await until_true(is_held)
     (await world.call("PATCH", OP_EDGE, {"labels": {"zone": "west"}})).must(200)
     lab.faults.clear()
-    (await rotating).problem(409)
-    shown = (await world.call("GET", OP_EDGE)).json
-    assert (shown["labels"], shown["sha256"]) == ({"zone": "west"}, made["sha256"])
+    (await refused).problem(409)
+    shown = (await repeated).must(200).json
+    assert (shown["labels"], shown["auth"]) == ({"zone": "west"}, "client-certificate")
+    assert (await world.call("GET", OP_EDGE)).json == shown
+
+
+async def test_writes_that_name_no_state_do_not_notice_others(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-009: changes and registrations at once are all made; a removal removes what it has become."""
+    (await world.region(cluster)).must(201)
+    patches = [world.call("PATCH", OP_EDGE, {"labels": {f"l{number}": "x"}}) for number in range(5)]
+    for answer in await asyncio.gather(world.region(cluster, kv={"site": 4}), *patches):
+        answer.must(200)
+    assert (await world.call("PATCH", OP_EDGE, {"labels": {"l9": "x"}})).json["kv"] == {"site": 4}
+    world.registry.users.meanwhile = partial(world.call, "PATCH", OP_EDGE, {"labels": None})
+    (await world.call("DELETE", OP_EDGE)).must(204)
+    world.registry.users.meanwhile = None
+    (await world.call("GET", OP_EDGE)).must(404)
 
 
 async def test_labels_and_kv_are_changed_by_a_merge_patch(world: RegionWorld, cluster: LabCluster) -> None:

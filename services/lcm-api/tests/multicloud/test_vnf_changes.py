@@ -122,6 +122,40 @@ async def test_links_and_volumes_are_taken_before_a_change_and_left_after_it(gat
     assert replace.volumes == leave.kept_volumes == take.volumes[:1]
 
 
+async def test_null_removes_a_value_for_which_the_default_is_used_again(gateway: _Gateway) -> None:
+    """MC-042: a merge patch; a null that a bring-up gives is a value; what is not there is no change."""
+    one = await gateway.bring_up(values={"user": "anna", "db": {"host": "h", "port": 1, "role": None}})
+    (await gateway.patch(one, values={"user": None, "db": {"port": None, "size": {"least": None, "most": 4}}})).must(
+        200
+    )
+    (replace,) = gateway.sent
+    assert isinstance(replace, ReplaceObjects)
+    given = revealed(replace.values, RING)
+    assert "user" not in given
+    assert given["db"] == {"host": "h", "role": None, "size": {"most": 4}}
+    (await gateway.patch(one, values={"none": None, "db": {"port": None}})).must(200)
+    assert not gateway.sent
+    revision = (await gateway.world.call("GET", f"{one}/revisions/1")).must(200).json
+    assert revision["values"]["user"] == "anna"
+
+
+async def test_an_order_with_protected_foreign_namespaces_is_refused(gateway: _Gateway) -> None:
+    """MC-018, MC-032: at bring-up and by a change, with a pointer; nothing is sent."""
+    gateway.world.regions.add("op/strict", "vim-strict", protected_namespaces=("monitoring",))
+    gateway.world.vims.add("vim-strict", "kubernetes")
+    order = "artifacts: [{file: a.yaml, priority: 1}]\nforeign_namespaces: [monitoring]"
+    files = {f"{FOLDER}/artifact-order.yaml": order, f"{FOLDER}/a.yaml": yaml.safe_dump(LOGIN)}
+    csar_id = (await gateway.world.upload(variant(gateway.world.folder, files=files, vnfd_id=str(uuid4()))))["id"]
+    asked = {"cloud_region_id": "op/strict", "csar_id": csar_id}
+    one = await gateway.bring_up(cloud_region_id="op/strict")
+    for refused in (await gateway.world.call("POST", VNFS, asked), await gateway.patch(one, csar_id=csar_id)):
+        (error,) = refused.problem(422)["errors"]
+        assert error["pointer"] == "/order_artifact"
+        assert "monitoring" in error["message"]
+    assert not gateway.sent
+    (await gateway.world.call("POST", VNFS, {**asked, "cloud_region_id": "op/edge"})).must(201)
+
+
 async def test_a_change_of_links_and_volumes_that_fails_is_undone(gateway: _Gateway) -> None:
     """MC-042: the rollback leaves what the change has taken alone; after a failure for good, the end leaves all."""
     one = await gateway.bring_up()

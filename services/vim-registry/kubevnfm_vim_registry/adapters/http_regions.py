@@ -8,6 +8,7 @@ from typing import TypeVar
 from aiohttp import web
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
 from kubevnfm_clients.multicloud.suspension import SuspensionRequest
+from kubevnfm_clients.multicloud.types import revision_of
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
 
@@ -65,13 +66,13 @@ def region_routes(regions: Regions, reading: RegionReading, suspensions: RegionS
     @routes.patch(one)
     async def change(request: web.Request) -> web.Response:
         patch = RegionPatch.model_validate(read_foreign(await request.read()))
-        changed = await regions.change(*_key(request), patch, if_revision=int(request.query["revision"]))
+        changed = await regions.change(*_key(request), patch, if_revision=revision_of(request.query))
         return web.json_response(_document(changed))
 
     @routes.put(f"{one}/kubeconfig")
     async def rotate(request: web.Request) -> web.Response:
         access = await _read(request, Kubeconfig)
-        changed = await regions.rotate(*_key(request), access, if_revision=int(request.query["revision"]))
+        changed = await regions.rotate(*_key(request), access, if_revision=revision_of(request.query))
         return web.json_response(_document(changed))
 
     @routes.put(f"{one}/suspension")
@@ -92,7 +93,7 @@ def region_routes(regions: Regions, reading: RegionReading, suspensions: RegionS
 
     @routes.delete(one)
     async def delete(request: web.Request) -> web.Response:
-        await regions.delete(*_key(request), if_revision=int(request.query["revision"]))
+        await regions.delete(*_key(request), if_revision=revision_of(request.query))
         return web.Response(status=204)
 
     return routes

@@ -77,6 +77,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES, ORDER_ARTIFACT
 
 _REASONS: Final[Mapping[str, str]] = {
@@ -101,8 +102,10 @@ class Containers(VnfKind):
         links: VirtualLinks,
         volumes: PersistentVolumes,
         charts: ChartPrograms,
+        namespaces: ProtectedNamespaces,
         ring: KeyRing,
     ) -> None:
+        self._namespaces = namespaces
         self._links, self._volumes, self._charts, self._ring = links, volumes, charts, ring
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
@@ -152,6 +155,7 @@ class Containers(VnfKind):
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
         written = None
         if artifacts is not None:
+            await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
             digest = await asyncio.to_thread(
                 digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
@@ -245,6 +249,7 @@ class Containers(VnfKind):
         draft, networks = await self._with_holds(draft, asked)
         outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
+            await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
             claims_at = "vnfdId" if asked.volumes is None else None
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
             digest = await asyncio.to_thread(

@@ -29,6 +29,7 @@ from kubevnfm_kit.kubernetes_names import (
     is_of_kubernetes,
     is_release_name,
 )
+from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -157,9 +158,11 @@ def values_of(parameters: Mapping[str, Any], record: InstanceRecord, order: Obje
 
 
 def changed_parameters(
-    earlier: Mapping[str, Any], given: Mapping[str, Any], artifacts: ArtifactOrder | None
+    earlier: Mapping[str, Any], given: Mapping[str, Any], artifacts: ArtifactOrder | None, *, is_merge_patch: bool
 ) -> dict[str, Any]:
     """Return additionalParams after a change of package; ``artifacts``: the order of the new package, if it is used.
+
+    ``is_merge_patch``: whether null among the values removes one.
 
     Raises Unprocessable for values that cannot be used.
     """
@@ -170,7 +173,8 @@ def changed_parameters(
         return {**{name: value for name, value in earlier.items() if name not in left}, **given}
     # Without an order before, nothing has read or checked such a parameter.
     earlier = earlier if before is not None else {n: each for n, each in earlier.items() if n not in _OF_ORDERS}
-    values = merged(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
+    changed = merge_patch if is_merge_patch else merged
+    values = changed(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
     _check_amount(values)
     named = {} if artifacts is None else {ORDER_ARTIFACT: artifacts.name}
     found = {**earlier, **given, **named, VALUES: values}

@@ -83,7 +83,9 @@ def replaced_cnf(
     variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
     others = {name: value for name, value in given.items() if name != CAPI}
-    parameters = with_variables(changed_parameters(earlier, others, artifacts), variables)
+    parameters = with_variables(
+        changed_parameters(earlier, others, artifacts, is_merge_patch=asked.is_merge_patch), variables
+    )
     namespaces = {given.get("namespace"), parameters.get(VALUES, {}).get("namespace")} - {None, vnf.release.namespace}
     if namespaces:
         raise Unprocessable(

@@ -87,6 +87,8 @@ class Asked(Generic[R_co]):
     origin: Origin = SOL003
     is_whole: bool = False
     """Whether additionalParams of a change take the place of all earlier ones, rather than of those with the same names."""
+    is_merge_patch: bool = False
+    """Whether null among the values of a change removes one (RFC 7396); otherwise it is a value."""
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,7 @@ async def _check_protected(on: RequestServices, draft: Draft) -> None:
     """Raise Unprocessable for objects with an order in a namespace that the region of the VIM protects."""
     if not isinstance(draft, InstantiateCnfDraft) or draft.order_artifact is None or draft.namespace is None:
         return
-    # Access data of the request may lead to another cluster than that of the VIM whose id they have.
-    if draft.vim.vim_id is not None and draft.vim.is_reference:
-        await on.protected_namespaces.check(draft.vim.vim_id, draft.namespace)
+    await on.protected_namespaces.check(draft.vim, draft.namespace)
 
 
 def _check_place(record: InstanceRecord, draft: Draft) -> None:

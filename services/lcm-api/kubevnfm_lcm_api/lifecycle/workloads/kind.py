@@ -41,6 +41,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
     UnderChange,
 )
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.workloads.capi import OPENSTACK_VIM, capi_parameters, with_sender
@@ -72,10 +73,13 @@ class Workloads(Containers):
         links: VirtualLinks,
         volumes: PersistentVolumes,
         charts: ChartPrograms,
+        namespaces: ProtectedNamespaces,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
-        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes, charts=charts, ring=ring)
+        super().__init__(
+            packages=packages, vims=vims, links=links, volumes=volumes, charts=charts, namespaces=namespaces, ring=ring
+        )
         self._vim_entries, self._clock = VimEntries(vims), clock
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
