@@ -106,6 +106,27 @@ def test_the_image_of_a_service_is_built_from_its_own_lock(service: str) -> None
     assert f"./services/{service}\n" in lock
 
 
+@every_service
+def test_the_image_of_a_service_has_all_that_its_code_imports(service: str) -> None:
+    """The environment of tests has every member and package, the image those of its lock alone."""
+    lock = (PROJECT / "deploy" / "base" / "locks" / f"{service}.lock").read_text(encoding="utf-8")
+    members = [PROJECT / line for line in lock.splitlines() if line.startswith("./")]
+    of_all = {
+        path.name
+        for pattern in ("libs/*", "services/*", "proto-events")
+        for path in PROJECT.glob(f"{pattern}/kubevnfm_*")
+    }
+    packages = {path.name for member in members for path in member.glob("kubevnfm_*")}
+    locked = {path.replace("_", "-") for path in packages} | set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    for member in members:
+        for path in member.glob("kubevnfm_*/**/*.py"):
+            code = path.read_text(encoding="utf-8")
+            imported = set(re.findall(r"^ *(?:from|import) (kubevnfm_\w+)", code, re.MULTILINE))
+            assert imported & of_all <= packages, path
+        project = tomllib.loads((member / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert {re.split(r"[^\w-]", each)[0].lower() for each in project["dependencies"]} <= locked, member
+
+
 def test_no_lock_is_left_of_a_service_that_is_gone() -> None:
     locks = {path.stem for path in (PROJECT / "deploy" / "base" / "locks").glob("*.lock")}
     assert locks == {*SERVICES, "lab"}

@@ -259,6 +259,7 @@ async def test_metrics_count_the_calls_of_each_region() -> None:
         'kubevnfm_region_virtual_links{status="READY",vim_id="edge"} 2.0',
     } <= lines
     assert sum(line.startswith("kubevnfm_region_watch_starts_total") for line in lines) == 1000
+    assert "_created" not in text
 
 
 async def test_a_region_without_calls_loses_its_series() -> None:
