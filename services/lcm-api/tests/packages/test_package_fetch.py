@@ -181,7 +181,9 @@ async def test_https_is_judged_by_the_configured_authorities(tmp_path: Path) -> 
 
             async def is_trusted() -> bool | None:
                 # It is read, and refused as another package of the first one's VNFD.
-                return "belongs to VNF package" in reason(await fetched(world, addressInformation=f"{url}/open")) or None
+                return (
+                    "belongs to VNF package" in reason(await fetched(world, addressInformation=f"{url}/open")) or None
+                )
 
             assert await until(is_trusted, pause_s=0.5)
 
