@@ -137,7 +137,14 @@ class WorkloadVnf:
         unused: Any = None
         given: Any = acceptance
         kind = Workloads(
-            packages=packages, vims=unused, links=unused, volumes=unused, charts=unused, clock=SystemClock(), ring=RING
+            packages=packages,
+            vims=unused,
+            links=unused,
+            volumes=unused,
+            charts=unused,
+            namespaces=unused,
+            clock=SystemClock(),
+            ring=RING,
         )
         on = _Services(
             unused, unused, packages, unused, given, [kind], unused, unused, unused, unused, unused, False, vnf

@@ -60,7 +60,7 @@ class RegionMetrics:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         # When each series began: a third of all series, which Prometheus does not need. A setting of the whole process.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         # Not the default one: a process can have several services, and tests have many.
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
