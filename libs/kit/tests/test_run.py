@@ -97,18 +97,18 @@ async def test_background_tasks_are_cancelled_and_awaited_on_leaving() -> None:
 
 
 async def test_a_background_task_that_fails_is_logged_and_leaves_the_others_running() -> None:
-    is_other_running = False
+    goes_on, is_other_done = asyncio.Event(), asyncio.Event()
 
     async def fails() -> None:
+        goes_on.set()
         raise LookupError("no such key")
 
     async def other() -> None:
-        nonlocal is_other_running
-        await asyncio.sleep(0.01)
-        is_other_running = True
+        await goes_on.wait()
+        await asyncio.sleep(0)
+        is_other_done.set()
 
     with capture_logs() as logged:
         async with background(broken=fails(), other=other()):
-            await asyncio.sleep(0.05)
-    assert is_other_running
+            await asyncio.wait_for(is_other_done.wait(), 300)
     assert [(line["event"], line["task"]) for line in logged] == [("background_task_failed", "broken")]

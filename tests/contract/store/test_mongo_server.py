@@ -53,7 +53,8 @@ async def test_an_outage_is_reported_and_survived(own_mongodb: MongoServer) -> N
 
 
 async def test_a_short_outage_is_not_noticed(own_mongodb: MongoServer) -> None:
-    async with MongoStore.connect(own_mongodb.url, "test") as store:
+    # The server of the tests takes seconds to start again on a busy machine; users choose that time in the URL too.
+    async with MongoStore.connect(f"{own_mongodb.url}?serverSelectionTimeoutMS=300000", "test") as store:
         await store.insert("things", "a", {"n": 0})
         await asyncio.to_thread(own_mongodb.stop, kill=True)
         writing = asyncio.create_task(store.update("things", "a", {"n": 1}, if_revision=1, outbox=[Outgoing("m", {})]))
