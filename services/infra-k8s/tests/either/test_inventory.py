@@ -63,7 +63,12 @@ async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watc
     assert watch.state == "current"
     assert watch.age_s is not None
     assert 0 <= watch.age_s < 600
-    others = {each.kind: each for each in await world.found(vnf_id=instance) if each.kind != "Pod"}
+
+    async def beside_the_pods() -> dict[str, InventoryResource] | None:
+        found = {each.kind: each for each in await world.found(vnf_id=instance) if each.kind != "Pod"}
+        return found if found.keys() >= {"Deployment", "ConfigMap"} else None
+
+    others = await until(beside_the_pods)
     assert others.keys() == {"Deployment", "ConfigMap"}
     assert {each.vdu_id for each in [*first, others["Deployment"]]} == {"VDU1"}
     assert (others["ConfigMap"].vim_id, others["ConfigMap"].namespace) == ("vim", instance)

@@ -242,7 +242,6 @@ async def test_a_vnf_is_changed_by_a_patch(gateway: Gateway) -> None:
         ({"namespace": "other"}, "/namespace"),
         ({"cloud_region_id": "op/twice"}, "/cloud_region_id"),
         ({"values": {"namespace": "other"}}, "/namespace"),
-        ({"values": {"a": {"b": None}}}, "/values/a/b"),
         ({"values": None}, "/values"),
         ({"values": {"vnf_id": "x"}}, "/values/vnf_id"),
         # Together with those that it has.
