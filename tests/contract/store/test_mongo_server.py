@@ -12,6 +12,7 @@ import pytest
 from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable, UnsupportedServer
 from kubevnfm_store.query import Query, by
+from patience import until_true
 from servers.mongodb import MongoServer
 from servers.ports import free_port
 
@@ -48,8 +49,9 @@ async def test_an_outage_is_reported_and_survived(own_mongodb: MongoServer) -> N
         with pytest.raises(StoreUnavailable):
             await store.update("things", "a", {"n": 2})
         await asyncio.to_thread(own_mongodb.start)
+        # The client looks for the server twice a second, which may be longer than the 300 ms.
+        await until_true(store.is_ready)
         assert (await store.update("things", "a", {"n": 3})).revision == 2
-        assert await store.is_ready()
 
 
 async def test_a_short_outage_is_not_noticed(own_mongodb: MongoServer) -> None:
