@@ -275,16 +275,8 @@ async def test_a_worker_that_is_killed_finds_the_hook_that_runs(ground: Any) -> 
         vim=ground.site.vim,
         **{**given, "def_files": tuple(files)},
     )
-    handlers = ground.site.handlers
-    killed = asyncio.create_task(handlers.apply_objects(command, ground.site.context()))
-    await until_true(lambda: _exists(ground, "slow"))
-    killed.cancel()
-    await asyncio.gather(killed, return_exceptions=True)
+    await kill_before_it_knows(ground, command, "slow")
     before = await uid(ground, "fast"), await uid(ground, "slow")
-    # As if the worker had died before it stored the answer to its request.
-    release = await handlers.releases.get(ground.namespace)
-    (record,) = [each for each in release.hooks if each.key.name == "slow"]
-    await handlers.releases.save(release.with_hook(dataclasses.replace(record, uid="")))
     going_on = asyncio.create_task(until_done(ground, command))
     await ground.as_other("batch/v1", "Job", "slow", {"spec": {"suspend": False}})
     done = await going_on
@@ -304,15 +296,8 @@ async def test_a_job_that_has_ended_is_collected_once_its_end_is_stored(ground: 
         vnf_instance_id=given.pop("instance"), package=package, vim=ground.site.vim,
         **{**given, "def_files": ("once.yaml", "a.yaml")},
     )  # fmt: skip
-    handlers = ground.site.handlers
-    killed = asyncio.create_task(handlers.apply_objects(command, ground.site.context()))
-    await until_true(lambda: _exists(ground, "once"))
-    killed.cancel()
-    await asyncio.gather(killed, return_exceptions=True)
+    await kill_before_it_knows(ground, command, "once")
     first = await uid(ground, "once")
-    release = await handlers.releases.get(ground.namespace)
-    (record,) = release.hooks
-    await handlers.releases.save(release.with_hook(dataclasses.replace(record, uid="")))
     await ground.as_other("batch/v1", "Job", "once", {"spec": {"suspend": False}})
 
     async def has_ended() -> bool:
@@ -324,6 +309,24 @@ async def test_a_job_that_has_ended_is_collected_once_its_end_is_stored(ground: 
     done = await until_done(ground, command)
     assert [(each.name, each.uid, each.has_succeeded) for each in done.hooks] == [("once", first, True)]
     await until_true(lambda: _is_gone(ground, "once"))
+
+
+async def kill_before_it_knows(ground: Any, command: ApplyObjects, hook: str) -> None:
+    """Cancel the command while the hook waits, as if the worker had died before it stored the answer to its request."""
+    releases = ground.site.handlers.releases
+    killed = asyncio.create_task(ground.site.handlers.apply_objects(command, ground.site.context()))
+
+    async def is_recorded() -> bool:
+        release = await releases.get(ground.namespace)
+        return release is not None and any(each.key.name == hook and each.uid for each in release.hooks)
+
+    # A write that is asked for is done after the cancellation as well, and would come between the next two calls.
+    await until_true(is_recorded)
+    killed.cancel()
+    await asyncio.gather(killed, return_exceptions=True)
+    release = await releases.get(ground.namespace)
+    (record,) = [each for each in release.hooks if each.key.name == hook]
+    await releases.save(release.with_hook(dataclasses.replace(record, uid="")))
 
 
 async def until_done(ground: Any, command: ApplyObjects) -> ObjectsApplied:
