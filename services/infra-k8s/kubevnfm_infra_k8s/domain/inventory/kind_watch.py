@@ -123,8 +123,7 @@ class KindWatch:
                                 break
                             await self._take_in(seen)
                             if seen.is_all:
-                                self._written = listed
-                                self._woken.set()
+                                self._end_once_written(listed)
             except VnfmError as error:
                 if isinstance(error, Forbidden) and is_namespaced and not self.namespace:
                     raise
@@ -138,6 +137,13 @@ class KindWatch:
         vim = self.followed = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
         async with self.watching.clusters.cluster(vim) as cluster:
             yield cluster
+
+    def _end_once_written(self, end_turn: Callable[[], None]) -> None:
+        """End the turn of a list once its records are written: now, if all of them show what was found."""
+        if self._pending or self._writing:
+            self._written = end_turn
+        else:
+            end_turn()
 
     async def _is_served(self, cluster: Cluster) -> bool:
         # An answer that the kind does not exist looks like an empty list, and has the cluster read its kinds again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
@@ -41,35 +41,22 @@ class Starts:
         """Wait for a turn of a region; yield what ends it before the block does, once the region has answered."""
         region = self._regions.setdefault(vim_id, _Region())
         await region.asked.acquire()
-        asks_alone = not region.answers
-        if not asks_alone:
-            region.asked.release()
-        try:
-            await self._free.acquire()
-        except BaseException:
-            if asks_alone:
+        with ExitStack() as held:
+            if region.answers:
                 region.asked.release()
-            raise
-        is_over = False
+            else:
+                held.callback(region.asked.release)
+            await self._free.acquire()
+            held.callback(self._free.release)
+            held.callback(asyncio.get_running_loop().call_later(self._longest_s, held.close).cancel)
 
-        def end() -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                timer.cancel()
-                self._free.release()
-                if asks_alone:
-                    region.asked.release()
+            def answered() -> None:
+                region.answers = True
+                held.close()
 
-        def answered() -> None:
-            region.answers = True
-            end()
-
-        timer = asyncio.get_running_loop().call_later(self._longest_s, end)
-        try:
-            yield answered
-        except Exception:
-            region.answers = False
-            raise
-        finally:
-            end()
+            try:
+                yield answered
+            except Exception:
+                # Its next watch asks alone; the error is its watch's.
+                region.answers = False
+                raise
