@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from kubevnfm_store.port import RevisionConflict
 
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def repeat_lost_writes(write: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def repeat_lost_writes(write: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Return a function that reads, changes and writes a document, called again for as long as it raises RevisionConflict."""
 
     @wraps(write)

@@ -29,7 +29,6 @@ NO_BODY: Final = {400: "The body is empty"}
 NO_PARAMETER: Final = {400: "A required query parameter is missing"}
 WRONG: Final = {422: "The body is malformed, or a member is not as expected"}
 SEVERAL: Final = {409: "Several owners have a cloud region of this name"}
-RACE: Final = {409: "It was changed by another request at the same time"}
 FAILED: Final = {500: "Its operation has failed; the VNF stays"}
 AWAY: Final = {503: "The region, or another service, does not answer"}
 NOT_THERE: Final = {404: "What the body names does not exist"}

@@ -15,6 +15,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Exists, Filter, Index, Query, Stored, by
+from kubevnfm_store.races import repeat_lost_writes
 from pydantic import Field, StringConstraints
 
 from kubevnfm_lcm_api.multicloud.vnf_types import KubernetesVersion, ReleaseName
@@ -38,7 +39,6 @@ _PAGE: Final = 500
 _LEAVING: Final = "leaving"
 _YOUNG: Final = timedelta(hours=1)
 """A profile that is made with its definition is stored first."""
-_TRIES: Final = 5
 
 BundleName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 LabelText = Annotated[str, StringConstraints(max_length=1024)]
@@ -117,7 +117,7 @@ class Found:
 
 
 class Bundles:
-    """Keeps definitions and profiles, and makes their packages."""
+    """Keeps definitions and profiles, and makes their packages. A request that loses a race is computed again (MC-009)."""
 
     def __init__(self, store: DocumentStore, clock: Clock, packages: BundlePackages) -> None:
         self._store, self._clock, self._packages = store, clock, packages
@@ -146,8 +146,9 @@ class Bundles:
         wanted = AllOf() if name is None else by(**{"rb-name": name})
         return [each.body async for each in self._all(DEFINITIONS, wanted)]
 
+    @repeat_lost_writes
     async def redefine(self, name: str, version: str, wanted: Definition) -> JsonMapping:
-        """Replace the facts of a definition. Raises NotFound, Unprocessable, Conflict."""
+        """Replace the facts of a definition. Raises NotFound, Unprocessable."""
         found = await self.definition(name, version)
         _check_names(found, wanted)
         chart = found.body.get("chart-name")
@@ -156,28 +157,30 @@ class Bundles:
         named = {} if chart is None or found.package_id is None else {"chart-name": chart}
         return await self._replace(DEFINITIONS, found, {**_shown(wanted), **named})
 
+    @repeat_lost_writes
     async def upload(self, name: str, version: str, content: bytes) -> None:
         """Store the content of a definition. Raises NotFound, Unprocessable, InUse, Conflict, OutsideUnavailable."""
         found = await self.definition(name, version)
         # One that was found in the content is not asked for: the same content would be another bundle.
         named = "" if found.stored.body.get("chart-found") else found.body.get("chart-name") or ""
-        for _ in range(_TRIES):
-            made, chart = await self._packages.make((name, version), content, chart_name=named)
-            profiles = [each async for each in self._profiles(found)]
-            if made != found.package_id:
-                fields = {**found.with_package(made), "chart-name": chart, "chart-found": not named}
-                async with self._discarding(DEFINITIONS, found, made):
-                    await self._check_replaceable(found, profiles)
-                    found = await self._point(DEFINITIONS, found, fields)
-            # Also when it has this content already: an upload of it may have been interrupted here.
-            for each in profiles:
-                await self._drop_replaced(PROFILES, await self._without_stale(each, made))
-            await self._drop_replaced(DEFINITIONS, found)
-            if await self._packages.exists(made):
-                return
-            # Another request, whose content was replaced by this one, has removed it meanwhile.
-            found = await self.definition(name, version)
-        raise _changed()
+        made, chart = await self._packages.make((name, version), content, chart_name=named)
+        profiles = [each async for each in self._profiles(found)]
+        if made != found.package_id:
+            fields = {**found.with_package(made), "chart-name": chart, "chart-found": not named}
+            async with self._discarding(DEFINITIONS, found, made):
+                await self._check_replaceable(found, profiles)
+                found = await self._point(DEFINITIONS, found, fields)
+        # Also when it has this content already: an upload of it may have been interrupted here.
+        for each in profiles:
+            await self._drop_replaced(PROFILES, await self._without_stale(each, made))
+        await self._drop_replaced(DEFINITIONS, found)
+        await self._check_there(made, await self.definition(name, version))
+
+    async def _check_there(self, made: str, found: Found) -> None:
+        """Raise RevisionConflict if a document has a package that is gone: a request whose content it replaced has removed it."""
+        # Otherwise later content has taken its place.
+        if found.package_id == made and not await self._packages.exists(made):
+            raise RevisionConflict(made)
 
     async def _without_stale(self, profile: Found, base: str) -> Found:
         """Return a profile that has no package of earlier content of its definition; ``base``: the package of the present one."""
@@ -198,6 +201,7 @@ class Bundles:
             if old.package_id is not None:
                 await self._packages.check_unused(old.package_id)
 
+    @repeat_lost_writes
     async def undefine(self, name: str, version: str) -> None:
         """Delete a definition with its profiles. Raises NotFound, InUse."""
         found = await self.definition(name, version)
@@ -210,7 +214,7 @@ class Bundles:
             async for each in self._profiles(found):
                 await self._remove(PROFILES, each)
             await self._remove(DEFINITIONS, found)
-        except (InUse, Conflict):
+        except (InUse, RevisionConflict):
             with suppress(RevisionConflict):
                 await self._store.update(DEFINITIONS, found.stored.id, {}, unset=[_LEAVING], where=Exists("rb-name"))
             raise
@@ -230,7 +234,7 @@ class Bundles:
             stays = AllOf([Exists("rb-name"), Exists(_LEAVING, exists=False)])
             await self._store.update(DEFINITIONS, found.stored.id, added, where=stays)
         except RevisionConflict as error:
-            with suppress(NotFound, Conflict):
+            with suppress(NotFound, InUse):
                 await self.remove_profile(name, version, wanted.profile_name)
             await self.definition(name, version)
             raise Conflict("the definition is being deleted: repeat that, or change the definition") from error
@@ -243,7 +247,7 @@ class Bundles:
             if each.stored.body["created-at"] < before and not await self._store.get(
                 DEFINITIONS, str(each.stored.body["definition"])
             ):
-                with suppress(InUse, Conflict):
+                with suppress(InUse, RevisionConflict):
                     await self._remove(PROFILES, each)
 
     async def profile(self, name: str, version: str, profile: str) -> Found:
@@ -255,29 +259,28 @@ class Bundles:
         found = await self.definition(name, version)
         return [each.body async for each in self._profiles(found)]
 
+    @repeat_lost_writes
     async def change_profile(self, name: str, version: str, profile: str, wanted: Profile) -> JsonMapping:
-        """Replace the facts of a profile; VNFs keep theirs. Raises NotFound, Unprocessable, Conflict."""
+        """Replace the facts of a profile; VNFs keep theirs. Raises NotFound, Unprocessable."""
         found = await self.profile(name, version, profile)
         _check_names(found, wanted)
         return await self._replace(PROFILES, found, _shown(wanted))
 
+    @repeat_lost_writes
     async def upload_profile(self, name: str, version: str, profile: str, content: bytes) -> None:
         """Store the content of a profile. Raises as `upload`."""
         found = await self.profile(name, version, profile)
-        for _ in range(_TRIES):
-            made = await self._made(found, await self._base(found), content)
-            if made != found.package_id:
-                async with self._discarding(PROFILES, found, made):
-                    if found.package_id is not None:
-                        await self._packages.check_unused(found.package_id)
-                    fields = {**found.with_package(made), "has-content": True}
-                    found = await self._point(PROFILES, found, fields, unset=("base",))
-            await self._drop_replaced(PROFILES, found)
-            if await self._packages.exists(made):
-                return
-            found = await self.profile(name, version, profile)
-        raise _changed()
+        made = await self._made(found, await self._base(found), content)
+        if made != found.package_id:
+            async with self._discarding(PROFILES, found, made):
+                if found.package_id is not None:
+                    await self._packages.check_unused(found.package_id)
+                fields = {**found.with_package(made), "has-content": True}
+                found = await self._point(PROFILES, found, fields, unset=("base",))
+        await self._drop_replaced(PROFILES, found)
+        await self._check_there(made, await self.profile(name, version, profile))
 
+    @repeat_lost_writes
     async def remove_profile(self, name: str, version: str, profile: str) -> None:
         """Delete a profile. Raises NotFound, InUse."""
         await self._remove(PROFILES, await self.profile(name, version, profile))
@@ -285,8 +288,14 @@ class Bundles:
     async def package_of(self, found: Found) -> str:
         """Return the package of a profile; one without content has the definition's chart as it is.
 
-        Raises Unprocessable if the definition has no content; OutsideUnavailable.
+        Raises NotFound; Unprocessable if the definition has no content; OutsideUnavailable.
         """
+        names = [str(found.body[each]) for each in ("rb-name", "rb-version", "profile-name")]
+        return await self._package_of(*names)
+
+    @repeat_lost_writes
+    async def _package_of(self, name: str, version: str, profile: str) -> str:
+        found = await self.profile(name, version, profile)
         present = found.package_id
         if found.stored.body.get("has-content"):
             if present is not None and await self._packages.exists(present):
@@ -300,16 +309,9 @@ class Bundles:
             await self._drop_replaced(PROFILES, found)
             return present
         made = await self._made(found, (base, chart), None)
-        try:
+        async with self._discarding(PROFILES, found, made):
             found = await self._point(PROFILES, found, {**found.with_package(made), "base": base})
-        except Conflict:
-            # Another request may have made the same.
-            again = await self._store.get(PROFILES, found.stored.id)
-            if again is None or again.body.get("package") != made:
-                await self._discard(PROFILES, found, made)
-                raise
-        else:
-            await self._drop_replaced(PROFILES, found)
+        await self._drop_replaced(PROFILES, found)
         return made
 
     async def of_package(self, package_id: str) -> Found | None:
@@ -364,30 +366,22 @@ class Bundles:
 
     async def _replace(self, collection: str, found: Found, body: JsonMapping) -> JsonMapping:
         own_members = {name: value for name, value in found.stored.body.items() if name in _OWN}
-        try:
-            await self._store.replace(
-                collection, found.stored.id, {**body, **own_members}, if_revision=found.stored.revision
-            )
-        except RevisionConflict as error:
-            raise _changed() from error
+        changed = {**body, **own_members}
+        await self._store.replace(collection, found.stored.id, changed, if_revision=found.stored.revision)
         return body
 
     async def _point(self, collection: str, found: Found, fields: JsonMapping, *, unset: Sequence[str] = ()) -> Found:
-        try:
-            return _found(
-                await self._store.update(
-                    collection, found.stored.id, fields, unset=unset, if_revision=found.stored.revision
-                )
-            )
-        except RevisionConflict as error:
-            raise _changed() from error
+        present = found.stored
+        return _found(
+            await self._store.update(collection, present.id, fields, unset=unset, if_revision=present.revision)
+        )
 
     @asynccontextmanager
     async def _discarding(self, collection: str, found: Found, made: str) -> AsyncIterator[None]:
         """Remove the package that was made for a document if it cannot have it."""
         try:
             yield
-        except Conflict:
+        except (Conflict, RevisionConflict):
             await self._discard(collection, found, made)
             raise
 
@@ -421,10 +415,7 @@ class Bundles:
     async def _remove(self, collection: str, found: Found) -> None:
         for each in found.packages:
             await self._packages.remove(each, is_wanted=_not)
-        try:
-            await self._store.delete(collection, found.stored.id, if_revision=found.stored.revision)
-        except RevisionConflict as error:
-            raise _changed() from error
+        await self._store.delete(collection, found.stored.id, if_revision=found.stored.revision)
 
 
 async def _not() -> bool:
@@ -464,7 +455,3 @@ def _check_names(found: Found, wanted: Definition | Profile) -> None:
 
 def _id(*names: str) -> str:
     return derived_id("onap-bundle-document", *names)
-
-
-def _changed() -> Conflict:
-    return Conflict("it was changed by another request at the same time: try again")

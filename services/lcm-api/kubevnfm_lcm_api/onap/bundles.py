@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_lcm_api.http.bodies import read_body
 from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed
-from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, RACE, WRONG, ShownDefinition, ShownProfile, listed
+from kubevnfm_lcm_api.onap.answers import GONE, NO_BODY, WRONG, ShownDefinition, ShownProfile, listed
 from kubevnfm_lcm_api.onap.bundle_store import Bundles, Definition, Profile
 from kubevnfm_lcm_api.onap.plain import EmptyBody, read_plain
 
@@ -139,7 +139,7 @@ def routes() -> Iterator[Route]:
     """Yield the routes."""
     tag = "Resource bundles"
     taken = {409: "It exists already"}
-    used = {409: "VNFs are made of it, or it was changed by another request at the same time"}
+    used = {409: "VNFs are made of it"}
     wrong = {**NO_BODY, **WRONG}
     stored = {200: Answer("The content is stored")}
     one, made = {200: Answer("The definition", ShownDefinition)}, {201: Answer("The definition", ShownDefinition)}
@@ -148,7 +148,7 @@ def routes() -> Iterator[Route]:
     yield Route(tag, "GET", _MANY, list_definitions, "List definitions", several)
     yield Route(tag, "GET", f"{_MANY}/{{name}}", list_versions, "List the versions of a definition", several)
     yield Route(tag, "GET", _ONE, show_definition, "Show a definition", one)
-    yield Route(tag, "PUT", _ONE, redefine, "Change a definition", made, Definition, refusals={**wrong, **RACE})
+    yield Route(tag, "PUT", _ONE, redefine, "Change a definition", made, Definition, refusals=wrong)
     yield Route(tag, "DELETE", _ONE, undefine, "Delete a definition with its profiles", GONE, refusals=used)
     content, tar = "Send its content: a tar.gz", (ANY_TYPE,)
     refused = {**wrong, **used}
@@ -158,6 +158,6 @@ def routes() -> Iterator[Route]:
     yield Route(tag, "POST", _PROFILES, add_profile, "Make a profile", new, Profile, refusals={**wrong, **taken})
     yield Route(tag, "GET", _PROFILES, list_profiles, "List profiles", listed(ShownProfile, "The profiles"))
     yield Route(tag, "GET", _PROFILE, show_profile, "Show a profile", profile)
-    yield Route(tag, "PUT", _PROFILE, change_profile, "Change a profile", profile, Profile, refusals={**wrong, **RACE})
+    yield Route(tag, "PUT", _PROFILE, change_profile, "Change a profile", profile, Profile, refusals=wrong)
     yield Route(tag, "DELETE", _PROFILE, remove_profile, "Delete a profile", GONE, refusals=used)
     yield Route(tag, "POST", f"{_PROFILE}/content", upload_profile, content, stored, body_types=tar, refusals=refused)

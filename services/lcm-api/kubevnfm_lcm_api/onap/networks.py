@@ -14,8 +14,9 @@ from kubevnfm_clients.multicloud.types import MultiCloudRequest, NamespaceName
 from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable, VnfmError
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import Index, Query, Stored, by
+from kubevnfm_store.races import repeat_lost_writes
 from pydantic import Field, StringConstraints
 
 from kubevnfm_lcm_api.http.context import context
@@ -100,14 +101,16 @@ async def replace(request: web.Request) -> web.Response:
     network = await _read(request, region)
     if network["metadata"]["name"] != request.match_info["name"]:
         raise Unprocessable("metadata/name", f"{request.match_info['name']}, as in the path, expected")
+    await _replaced(request, region, network)
+    return web.json_response(network, status=201)
+
+
+@repeat_lost_writes
+async def _replaced(request: web.Request, region: CloudRegion, network: Any) -> None:
     found = await _network(request, region)
     await _check_not_applied(request, region, found)
-    try:
-        body = {**found.body, "shown": network}
-        await context(request).store.replace(NETWORKS, found.id, body, if_revision=found.revision)
-    except RevisionConflict as error:
-        raise Conflict("it was changed by another request at the same time: try again") from error
-    return web.json_response(network, status=201)
+    changed = {**found.body, "shown": network}
+    await context(request).store.replace(NETWORKS, found.id, changed, if_revision=found.revision)
 
 
 async def delete(request: web.Request) -> web.Response:

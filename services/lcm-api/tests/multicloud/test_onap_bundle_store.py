@@ -131,16 +131,15 @@ async def test_a_kill_at_any_write_leaves_no_package_and_no_chart_of_before(
 
 
 @pytest.mark.parametrize("contents", [("a", "b"), ("a", "a"), ("a", "a", "b")])
-async def test_contents_that_come_at_once_leave_the_package_of_one(
+async def test_contents_that_come_at_once_are_all_stored_one_after_another(
     store: SqliteStore, packages: MemoryPackages, bundles: Bundles, contents: tuple[str, ...]
 ) -> None:
-    """MC-131: the others are refused, or have the same."""
+    """MC-009, MC-131: a request that loses the race is computed again; the package of the last one stays."""
     await bundles.define(DEFINITION)
     packages.together = asyncio.Barrier(len(contents))
     sent = [bundles.upload(*NAMES, each.encode()) for each in contents]
     ended = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), timeout=300)
-    assert None in ended
-    assert all(each is None or isinstance(each, Conflict) for each in ended)
+    assert ended == [None] * len(contents)
     assert packages.present == await named(store)
     assert len(packages.present) == 1
 
@@ -161,6 +160,23 @@ async def test_a_package_that_an_instance_got_meanwhile_goes_with_the_definition
         await bundles.package_of(await bundles.profile(*NAMES, "default"))
     await bundles.upload(*NAMES, b"a")
     assert packages.present == await named(store) == {"v1:a on None": True}
+
+
+async def test_changes_that_come_at_once_are_all_stored_one_after_another(bundles: Bundles) -> None:
+    """MC-009, MC-131: of the same definition, and of the same profile; a removal is not refused for them."""
+    await bundles.define(DEFINITION)
+    await bundles.add_profile(*NAMES, PROFILE)
+    texts = [f"text {number}" for number in range(8)]
+    defined = [bundles.redefine(*NAMES, DEFINITION.model_copy(update={"description": each})) for each in texts]
+    placed = [bundles.change_profile(*NAMES, "p1", PROFILE.model_copy(update={"namespace": "ns"})) for _ in texts]
+    made = await asyncio.wait_for(asyncio.gather(*defined, *placed), timeout=300)
+    assert [each.get("description") for each in made[: len(texts)]] == texts
+    assert (await bundles.definition(*NAMES)).body["description"] in texts
+    changes = [bundles.redefine(*NAMES, DEFINITION) for _ in texts]
+    removed, *_ = await asyncio.gather(bundles.undefine(*NAMES), *changes, return_exceptions=True)
+    assert removed is None
+    with pytest.raises(NotFound):
+        await bundles.definition(*NAMES)
 
 
 class WatchedStore(SqliteStore):

@@ -23,7 +23,6 @@ from kubevnfm_lcm_api.http.routes import ROUTES, Route
 from kubevnfm_lcm_api.onap.answers import DOCUMENT
 from kubevnfm_lcm_api.onap.networks import NETWORKS as NCM
 from kubevnfm_lcm_api.onap.networks import remove_without_region
-from kubevnfm_store.port import RevisionConflict
 from kubevnfm_store.query import Query
 from packages.resource_bundles import CHART, PROFILE, packed
 from worlds.lcm_builders import ANSWERS
@@ -103,13 +102,11 @@ CASES: Final = (
     Case("DELETE", f"{REGIONS}/twice", 409),
     Case("DELETE", f"{REGIONS}/edge", 409, when="linked"),
     Case("POST", RB, 409, NAMED),
-    Case("PUT", RB1, 409, {"description": "d"}, "raced"),
     Case("PUT", RB1, 422, {"rb-name": "other"}),
     Case("DELETE", RB1, 409),
     Case("POST", f"{RB1}/content", 409, OTHER_CHART),
     Case("POST", f"{RB1}/content", 422, b"no archive"),
     Case("POST", f"{RB1}/profile", 409, {"profile-name": "p1"}),
-    Case("PUT", P1, 409, {"namespace": "ns1"}, "raced"),
     Case("DELETE", P1, 409),
     Case("POST", f"{P1}/content", 409, OTHER_PROFILE),
     Case("POST", f"{P1}/content", 422, packed({"x": "y"})),
@@ -189,8 +186,6 @@ def meanwhile(gateway: Gateway, state: str) -> Iterator[None]:
                 patch.setattr(world.twins, "failing", failing)
             case "down":
                 patch.setattr(world.store, "is_down", True)
-            case "raced":
-                patch.setattr(world.store, "replace", refuse(RevisionConflict("raced")))
             case "registered":
                 patch.setattr(world.regions, "register", refuse(Conflict("it has another endpoint")))
             case "linked" | "applied":
