@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kubevnfm_events import VimConnection
+from kubevnfm_events.objects import DeleteObjects, ObjectsDeleted
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions, StoredStartTimes
 from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone
@@ -19,6 +22,7 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, NotYet, Outcome
 from patience import until_true
 from servers.vnf_networks import networks
 from worlds.set_clock import SetClock
@@ -237,6 +241,50 @@ async def test_each_part_of_a_deletion_is_waited_for_though_another_is_left(
     await cluster.patch(resource, key, {"metadata": {"finalizers": None}})
     assert [(each.kind, each.name) for each in (await deletion).left] == [("StatefulSet", "db")]
     assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == []
+
+
+@dataclass(frozen=True)
+class _Away:
+    """`domain.ports.Clusters` of a region that does not answer."""
+
+    def cluster(self, _: VimConnection) -> AbstractAsyncContextManager[Cluster]:
+        raise ClusterUnavailable("https://192.0.2.1: no answer")
+
+
+@pytest.mark.parametrize(("forced", "limit_s"), [(False, 500.0), (True, 30.0)])
+async def test_the_silence_of_a_cluster_is_in_no_time_limit(
+    site: Any, store: SqliteStore, cluster: Cluster, make: Make, forced: bool, limit_s: float
+) -> None:
+    """CR-023, MC-059: neither that of an object that does not go, nor that after which it is left."""
+    await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
+    clock = SetClock(datetime.now(UTC))
+    there = site.with_changes(clock=clock, start_times=StoredStartTimes(store, clock), wait_s=0.1, gone_timeout_s=500.0)
+    away = there.with_changes(clusters=_Away())
+    command = DeleteObjects(vnf_instance_id="i1", vim=site.vim, gives_up_waiting=forced)
+
+    async def call(at: Any) -> Outcome:
+        at.step = "delete"
+        outcome: Outcome = await at.handlers.delete_objects(command, at.context(operation="op2"))
+        return outcome
+
+    assert isinstance(await call(there), NotYet)
+    for _ in range(2):
+        clock.advance(limit_s * 0.4)
+        for pause_s in (0.0, 100.0, 300.0):
+            clock.advance(pause_s)
+            with pytest.raises(ClusterUnavailable):
+                await call(away)
+        clock.advance(100.0)
+        assert isinstance(await call(there), NotYet)
+    clock.advance(limit_s * 0.3)
+    if forced:
+        left = await call(there)
+        assert isinstance(left, Done)
+        assert isinstance(left.event, ObjectsDeleted)
+        assert [each.name for each in left.event.left] == ["c"]
+    else:
+        with pytest.raises(ObjectsNotGone, match=r"ConfigMap default/c: held by acme\.example/hold"):
+            await call(there)
 
 
 async def test_a_refused_deletion_is_not_taken_for_one_that_was_done(site: Any, faults: FaultBook, make: Make) -> None:

@@ -136,6 +136,12 @@ class VolumeGround:
         assert name is not None
         return await self.cluster.get(VOLUMES, pv_key(name))
 
+    async def stored(self, volume: PersistentVolume) -> Volume:
+        """Return the document of a volume."""
+        found = await self.records.get(volume.id)
+        assert found is not None
+        return found
+
     async def claim(self, name: str = "data", *, namespace: str = "") -> Body | None:
         """Return a claim."""
         return await self.cluster.get(CLAIMS, ObjectKey("v1", CLAIMS.kind, namespace or self.namespace, name))

@@ -11,12 +11,14 @@ from typing import Final
 from kubevnfm_events.objects import ObjectsDeleted
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, Stored, by
 from kubevnfm_worker.outcome import StepContext
 from pydantic import TypeAdapter
 
 from kubevnfm_infra_k8s.adapters.stored_inventory import NOTED_S, RELEASES, ReleaseNotes
+from kubevnfm_infra_k8s.domain.beginning import Beginning
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
@@ -37,6 +39,7 @@ _KEPT: Final = timedelta(days=7)
 _PURGE_EACH: Final = timedelta(minutes=1)
 _TRIES: Final = 50
 """How often a write is retried if others change the document at the same time."""
+_MOST_SILENCES: Final = 1000
 _MOST_FORMER: Final = 50
 """Stored former holders. Only those that leave at the same time matter, because each passes its label on."""
 
@@ -206,18 +209,46 @@ class StoredStartTimes:
         self._store, self._clock = store, clock
 
     async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
+        _, body = await self._begun(context, vnf_instance_id)
+        return datetime.fromisoformat(body["beganAt"])
+
+    async def beginning(self, context: StepContext, vnf_instance_id: str) -> Beginning:
+        document_id, body = await self._begun(context, vnf_instance_id)
+        silences = list(body.get("silences", []))
+        if body.get("isSilent"):
+            # Until now. If the cluster does not answer this call either, the silence goes on.
+            silences[-1] = {**silences[-1], "end": self._clock.now().isoformat()}
+            await self._store.update(START_TIMES, document_id, {"silences": silences, "isSilent": False})
+        read = datetime.fromisoformat
+        return Beginning(read(body["beganAt"]), [(read(each["begin"]), read(each["end"])) for each in silences])
+
+    async def _begun(self, context: StepContext, vnf_instance_id: str) -> tuple[str, JsonMapping]:
+        """Return the document of an attempt, which is new at the first call for it."""
         document_id = _attempt_id(context)
         # A step that waits asks again and again, so it is looked up before it is inserted.
         stored = await self._store.get(START_TIMES, document_id)
         if stored is None:
-            now = self._clock.now()
+            body = {"vnfInstanceId": vnf_instance_id, "beganAt": self._clock.now().isoformat()}
             try:
-                await self._store.insert(
-                    START_TIMES, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
-                )
+                await self._store.insert(START_TIMES, document_id, body)
             except AlreadyExists:  # another delivery was first
                 stored = await self._store.get(START_TIMES, document_id)
-        return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
+        return document_id, body if stored is None else stored.body
+
+    async def note_silence(self, context: StepContext, since: datetime) -> None:
+        stored = await self._store.get(START_TIMES, _attempt_id(context))
+        if stored is None:
+            return
+        silences = list(stored.body.get("silences", []))
+        begin, now = max(since, datetime.fromisoformat(stored.body["beganAt"])), self._clock.now()
+        # One call follows the other.
+        if silences and datetime.fromisoformat(silences[-1]["end"]) >= since:
+            silences[-1] = {**silences[-1], "end": now.isoformat()}
+        else:
+            silences.append({"begin": begin.isoformat(), "end": now.isoformat()})
+        fields = {"silences": silences[-_MOST_SILENCES:], "isSilent": True}
+        with suppress(RevisionConflict):  # forgotten meanwhile
+            await self._store.update(START_TIMES, stored.id, fields, if_revision=stored.revision)
 
     async def forget(self, vnf_instance_id: str) -> None:
         await self._store.delete_many(START_TIMES, Compare("vnfInstanceId", Op.EQ, [vnf_instance_id]))

@@ -15,6 +15,7 @@ from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.objects import ClaimedVolume, HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker.outcome import StepContext
 
+from kubevnfm_infra_k8s.domain.beginning import Beginning
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
@@ -381,6 +382,14 @@ class Expressions(Protocol):
 
 class StartTimes(Protocol):
     """The start of each step attempt, so that all deliveries of its command share one deadline."""
+
+    async def beginning(self, context: StepContext, vnf_instance_id: str) -> Beginning:
+        """Return the first call for this attempt, and since when its cluster has not answered; that ends with this call."""
+        ...
+
+    async def note_silence(self, context: StepContext, since: datetime) -> None:
+        """Store that the cluster of an attempt has not answered from this time on; nothing if the attempt has no limit yet."""
+        ...
 
     async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
         """Return the time of the first call for this attempt."""

@@ -21,8 +21,9 @@ from kubevnfm_infra_k8s.domain.reading.instance_facts import providers_in
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.earlier_secrets import secrets_of_earlier
 from kubevnfm_infra_k8s.domain.workload_clusters.references import check_references
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step, in_cluster, repeatable
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step
 from kubevnfm_infra_k8s.handlers.hooks import ApplyHooks, hooks_wait_s
+from kubevnfm_infra_k8s.handlers.repeating import in_cluster, repeatable
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class ApplyHandlers(Handling):
         applying = step.applying(
             wait,
             progress,
+            command,
             adopt=command.adopt,
             rehearses=bool(planned.attachments or command.volumes or planned.hook_objects),
         )
@@ -108,7 +110,7 @@ class ApplyHandlers(Handling):
     ) -> Outcome:
         """Return the outcome of the application of other objects, with the hooks before and after it."""
         progress = step.progress("apply")
-        applying = step.applying(wait, progress, rehearses=True)
+        applying = step.applying(wait, progress, command, rehearses=True)
         if not await step.has_what_it_holds(command, planned, wait, progress, applying):
             return NotYet(AGAIN_S)
         if not step.is_applied:
@@ -127,7 +129,7 @@ class ApplyHandlers(Handling):
         if autoscalers_in(step.release) != before:
             return NotYet(AGAIN_S)
         if ours := await freed(step.cluster, planned.objects):
-            run = replace(step.applying(wait, progress), only=ours)
+            run = replace(step.applying(wait, progress, command), only=ours)
             step.release = await run.apply(planned, step.release, applied_by=step.attempt)
             return NotYet(AGAIN_S)
         await hooks.after()
@@ -144,7 +146,7 @@ class ApplyHandlers(Handling):
         secrets = step.cloud_secret_run() if step.release.openstack_vim_id else None
         if secrets is not None:
             planned = secrets.with_empty_secrets(planned)
-        applying = step.applying(wait, progress, rehearses=True)
+        applying = step.applying(wait, progress, command, rehearses=True)
         run = RepairRun(applying, step.context.operation_id, step.attempt, command.cluster_apart, secrets)
         async with step.showing_remains():
             repair = await run.repair(planned, step.release)
@@ -156,7 +158,8 @@ class ApplyHandlers(Handling):
             if not step.release.repaired:
                 await progress.finished("no object was deleted or changed: there is nothing to do", total=0)
                 return Done(ObjectsRepaired(**dict(await step.facts())))
-            if not await step.until_ready(wait, repair.plan, progress, cluster_apart=command.cluster_apart):
+            is_ready = await step.until_ready(wait, repair.plan, progress, cluster_apart=command.cluster_apart)
+            if not is_ready or not await step.keeps_its_volumes(command, wait):
                 return NotYet(AGAIN_S)
         await progress.finished("all objects exist and are ready", total=step.release.repaired)
         return Done(ObjectsRepaired(**dict(await step.facts()), repaired=step.release.repaired))

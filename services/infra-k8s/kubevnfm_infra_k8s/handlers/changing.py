@@ -26,7 +26,8 @@ from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
 from kubevnfm_infra_k8s.domain.reading.vdus import is_own_workload, resource_of
 from kubevnfm_infra_k8s.domain.release import Written
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step, in_cluster
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step
+from kubevnfm_infra_k8s.handlers.repeating import in_cluster
 
 
 @dataclass(frozen=True)

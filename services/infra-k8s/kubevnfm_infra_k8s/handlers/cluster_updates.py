@@ -21,7 +21,8 @@ from kubevnfm_infra_k8s.domain.workload_clusters.updating import (
     version_step,
     workers_of_a_version_step,
 )
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, Step, in_cluster
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, Step
+from kubevnfm_infra_k8s.handlers.repeating import in_cluster
 
 log = structlog.get_logger()
 

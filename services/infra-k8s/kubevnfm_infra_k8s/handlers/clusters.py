@@ -44,7 +44,8 @@ from kubevnfm_infra_k8s.domain.workload_clusters.classes import earlier_class
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import ClusterKinds, ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterView, ClusterWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.rolling_out import roll_out, rolled_out
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, OfInstance, Step, in_cluster, repeatable
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, OfInstance, Step
+from kubevnfm_infra_k8s.handlers.repeating import in_cluster, repeatable
 
 log = structlog.get_logger()
 

@@ -13,6 +13,7 @@ from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
+from kubevnfm_infra_k8s.domain.beginning import Beginning
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, AddressUnnamed, ClusterUnavailable
 from kubevnfm_infra_k8s.domain.hooks.running import HookRun
@@ -23,8 +24,9 @@ from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.end_hooks import EndHooks
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping
 from kubevnfm_infra_k8s.domain.removing.terminating import Terminated, TerminationRun
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, repeatable
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling
+from kubevnfm_infra_k8s.handlers.repeating import repeatable
 
 log = structlog.get_logger()
 
@@ -44,9 +46,10 @@ class DeletionHandlers(Handling):
         if release is None:
             answer = await self.deletions.answered(context) or ObjectsDeleted()
         else:
-            began, is_given_up = await self.start_times.started_at(context, mine), False
+            began, is_given_up = await self.start_times.beginning(context, mine), False
             try:
-                ended = await self._delete(command, context, release, began)
+                async with self.noting_silence(context):
+                    ended = await self._delete(command, context, release, began)
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
                 if not command.force or isinstance(error, AddressUnnamed):
                     raise
@@ -129,7 +132,7 @@ class DeletionHandlers(Handling):
         return left
 
     async def _delete(
-        self, command: DeleteObjects, context: StepContext, release: Release, began: datetime
+        self, command: DeleteObjects, context: StepContext, release: Release, began: Beginning
     ) -> Terminated | None:
         gone_s = self.gone_timeout_s
         # Its machines are deleted one after another.
@@ -141,16 +144,23 @@ class DeletionHandlers(Handling):
 
         async def given_up_at(part: str) -> datetime:
             asked = replace(context, step_id=f"{context.step_id}/{part}")
-            return await self.start_times.started_at(asked, release.vnf_instance_id) + patience
+            asked_at = await self.start_times.started_at(asked, release.vnf_instance_id)
+            return asked_at + began.silence_since(asked_at) + patience
 
         patience = timedelta(seconds=self.finalizer_patience_s + (command.grace_period_s or 0.0))
         hooks_s = sum(len(each.hook.points & DELETIONS) * (each.timeout_s or self.ready_timeout_s) for each in hooks)
         limit_s = gone_s + (command.grace_period_s or 0.0) + hooks_s
         async with self.connected(command.vim) as connected:
             cluster, progress = connected.hiding(secrets), Progress("delete", context.publish)
-            deadline = deadline_of(context.deadline, began, limit_s)
+            deadline = began.deadline(context.deadline, limit_s)
             wait = ReadinessWait(
-                cluster, release.vnf_instance_id, self.clock, deadline, self.settle_s, self.expressions
+                cluster,
+                release.vnf_instance_id,
+                self.clock,
+                deadline,
+                self.settle_s,
+                self.expressions,
+                began.silence_since,
             )
             hook_run = HookRun(
                 wait,
@@ -167,7 +177,7 @@ class DeletionHandlers(Handling):
                 self.releases,
                 release.vnf_instance_id,
                 progress,
-                before=began - timedelta(seconds=self.finalizer_patience_s),
+                before=began.at - timedelta(seconds=self.finalizer_patience_s),
                 margin_s=min(self.finalizer_patience_s, gone_s * _STRIPPING_SHARE),
             )
             run = TerminationRun(

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial, wraps
-from typing import Final, Protocol, TypeVar
+from functools import partial
+from typing import Final, Protocol
 
 from kubevnfm_clients.ports import CloudIdentities, VimDirectory
 from kubevnfm_csar.claimed_volumes import check_claims
 from kubevnfm_csar.ordered_manifests import chart_values
 from kubevnfm_events import VimConnection
-from kubevnfm_events.objects import ChartOrder, HelmChart, NetworkAttachment, ObjectsApplied, ObjectsOrder
+from kubevnfm_events.objects import ChartOrder, HelmChart, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import RevisionConflict
-from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
+from kubevnfm_worker.outcome import StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget, release_name
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, VolumeNotReady, WithRemains
-from kubevnfm_infra_k8s.domain.links.attaching import address_of
+from kubevnfm_infra_k8s.domain.errors import (
+    AccessRefused,
+    ClusterUnavailable,
+    LinkNotReady,
+    VolumeNotReady,
+    WithRemains,
+)
+from kubevnfm_infra_k8s.domain.links.uses import link_uses
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.outputs.record import outputs_of
@@ -39,7 +44,6 @@ from kubevnfm_infra_k8s.domain.ports import (
     Expressions,
     InstanceChecks,
     LaterHooks,
-    LinkUse,
     LinkUses,
     RegionLabels,
     Releases,
@@ -54,7 +58,7 @@ from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, read_manifests, read_ordered, with_helm_hooks
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.workload_clusters.probing import probe_of
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
@@ -124,7 +128,18 @@ class Handling:
             present = release or Release(command.vnf_instance_id, cluster.endpoint)
             # Access data of the request may lead to another cluster than that of the VIM whose id they have.
             vim_id = command.vim.vim_id if command.vim.is_reference else None
-            yield Step(self, context, command.vim, cluster, replace(present, vim_id=vim_id or ""))
+            async with self.noting_silence(context):
+                yield Step(self, context, command.vim, cluster, replace(present, vim_id=vim_id or ""))
+
+    @asynccontextmanager
+    async def noting_silence(self, context: StepContext) -> AsyncIterator[None]:
+        """Have the time from now on left out of the limits of the step if its cluster does not answer."""
+        since = self.clock.now()
+        try:
+            yield
+        except ClusterUnavailable:
+            await self.start_times.note_silence(context, since)
+            raise
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""
@@ -150,6 +165,8 @@ class Step:
     cluster: Cluster
     release: Release
     """The inventory as it is stored."""
+    _are_volumes_kept: bool = False
+    """Whether all claims of persistent volumes were known as bound in this call."""
 
     @property
     def attempt(self) -> str:
@@ -277,18 +294,27 @@ class Step:
     async def wait(self, wait_s: float | None = None) -> ReadinessWait:
         """Return the wait of the step; ``wait_s``: its limit, None for the default one."""
         handling, mine = self.handling, self.release.vnf_instance_id
-        began = await handling.start_times.started_at(self.context, mine)
-        deadline = deadline_of(self.context.deadline, began, wait_s or handling.ready_timeout_s)
-        return ReadinessWait(self.cluster, mine, handling.clock, deadline, handling.settle_s, handling.expressions)
+        began = await handling.start_times.beginning(self.context, mine)
+        deadline = began.deadline(self.context.deadline, wait_s or handling.ready_timeout_s)
+        return ReadinessWait(
+            self.cluster, mine, handling.clock, deadline, handling.settle_s, handling.expressions, began.silence_since
+        )
 
     def applying(
-        self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False
+        self,
+        wait: ReadinessWait,
+        progress: Progress,
+        order: ObjectsOrder | None = None,
+        *,
+        adopt: bool = False,
+        rehearses: bool = False,
     ) -> ApplyRun:
-        """Return the application of the step's objects; see `ApplyRun` for the flags."""
+        """Return the application of the step's objects, of which an ``order`` may use volumes; see `ApplyRun` for the flags."""
         handling = self.handling
         return ApplyRun(
             wait, handling.releases, handling.shared, progress, adopt=adopt, rehearses=rehearses,
             stage_timeout_s=handling.ready_timeout_s, within_s=handling.wait_s,
+            keeps_data=None if order is None else partial(self.keeps_its_volumes, order, wait),
         )  # fmt: skip
 
     async def apply(self, planned: Plan, run: ApplyRun) -> None:
@@ -350,17 +376,22 @@ class Step:
     async def keeps_its_volumes(self, order: ObjectsOrder, wait: ReadinessWait) -> bool:
         """Return whether each claim that its first pod has got a volume for is known as bound, so that the data are kept.
 
-        False: call again. Raises VolumeNotReady at the end of the wait.
+        False, after a wait: call again. Raises VolumeNotReady at the end of the wait.
         """
-        if not order.volumes:
+        mine, volumes = self.release.vnf_instance_id, self.handling.volumes
+        if not order.volumes or self._are_volumes_kept:
             return True
-        for key in await self.handling.volumes.unbound(self.release.vnf_instance_id):
+        unbound = await volumes.unbound(mine)
+        for key in unbound:
             claim = await self.cluster.get(CLAIMS, key)
-            if field_at(claim, "status", "phase") == "Bound":
-                if wait.left_s() <= 0:
-                    raise VolumeNotReady(f"claim {key.namespace}/{key.name} is bound, and its volume is not kept yet")
-                await self.handling.volumes.hold(self.release.vnf_instance_id, order.volumes, key.namespace)
-                return False
+            if field_at(claim, "status", "phase") != "Bound":
+                continue
+            if wait.left_s() <= 0:
+                raise VolumeNotReady(f"claim {key.namespace}/{key.name} is bound, and its volume is not kept yet")
+            await volumes.hold(mine, order.volumes, key.namespace)
+            await volumes.waited_for(mine, order.volumes, key.namespace, within_s=self.handling.wait_s)
+            return await self.keeps_its_volumes(order, wait) if key not in await volumes.unbound(mine) else False
+        self._are_volumes_kept = not unbound
         return True
 
     async def _apply_namespaces(self, order: ObjectsOrder, planned: Plan, run: ApplyRun) -> None:
@@ -452,46 +483,3 @@ class Step:
         cloud_secrets(planned.objects)
         self.release = await self.handling.releases.save(self.release)
         return await self.cloud_secret_run().with_secrets(planned, self.release)
-
-
-def link_uses(attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]]) -> Mapping[str, LinkUse]:
-    """Return the use of each virtual link: the namespaces of the workloads, and the addresses that they fix."""
-    namespaces: dict[str, set[str]] = {}
-    addresses: dict[str, set[str]] = {}
-    for key, networks in attachments.items():
-        for each in networks:
-            namespaces.setdefault(each.virtual_link_id, set()).add(key.namespace)
-            fixed = {address_of(each.ip_address)} if each.ip_address is not None else set()
-            addresses.setdefault(each.virtual_link_id, set()).update(fixed)
-    return {link_id: LinkUse(sorted(found), sorted(addresses[link_id])) for link_id, found in namespaces.items()}
-
-
-H = TypeVar("H", bound=Handling)
-C = TypeVar("C", bound=OfInstance)
-
-
-def repeatable(
-    work: Callable[[H, C, StepContext], Awaitable[Outcome]],
-) -> Callable[[H, C, StepContext], Awaitable[Outcome]]:
-    """Return a handler that is called again if another worker has changed the inventory."""
-
-    @wraps(work)
-    async def handle(self: H, command: C, context: StepContext) -> Outcome:
-        try:
-            return await work(self, command, context)
-        except (RevisionConflict, StillWaiting):
-            # A worker that lost this command has written the release meanwhile; the next call reads it.
-            return NotYet(AGAIN_S)
-
-    return handle
-
-
-def in_cluster(work: Callable[[H, C, Step], Awaitable[Outcome]]) -> Callable[[H, C, StepContext], Awaitable[Outcome]]:
-    """Return the handler of a command about an instance that has objects in a cluster. It raises NotFound if it has none."""
-
-    @wraps(work)
-    async def handle(self: H, command: C, context: StepContext) -> Outcome:
-        async with self.step(command, context, await self.release_of(command.vnf_instance_id)) as step:
-            return await work(self, command, step)
-
-    return repeatable(handle)

@@ -12,6 +12,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker.outcome import Outcome
 
+from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, HookFailed, ObjectsNotGone, WithRemains
 from kubevnfm_infra_k8s.domain.hooks.running import HookRun
@@ -20,7 +21,7 @@ from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.reading.secret_values import values_of
 from kubevnfm_infra_k8s.domain.release import ApplyFailure
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.handlers.frame import Step
 
 _LONGEST_S: Final = 86_400.0

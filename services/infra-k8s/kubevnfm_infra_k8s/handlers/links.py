@@ -13,10 +13,12 @@ from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, Forbidden
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
+from kubevnfm_infra_k8s.domain.links.uses import link_uses
 from kubevnfm_infra_k8s.domain.objects import field_at
 from kubevnfm_infra_k8s.domain.planning.networks import check_networks
 from kubevnfm_infra_k8s.domain.ports import Cluster, LinkUse
-from kubevnfm_infra_k8s.handlers.frame import Handling, link_uses, repeatable
+from kubevnfm_infra_k8s.handlers.frame import Handling
+from kubevnfm_infra_k8s.handlers.repeating import repeatable
 
 _KUBEVIRT: Final = ("kubevirt.io/v1", "KubeVirt")
 

@@ -8,13 +8,13 @@ from typing import Final
 from kubevnfm_events.capi import CheckMachines, MachineReplaced, MachinesChecked, ReplaceMachine
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
+from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import facts_of, machine_facts
 from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterNotReady
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import PAUSED
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import objects_in
 from kubevnfm_infra_k8s.domain.workload_clusters.replacing import Replacement, machines_to_replace

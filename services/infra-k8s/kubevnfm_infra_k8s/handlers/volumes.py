@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from kubevnfm_events.objects import HoldVolumes, ReleaseVolumes, VolumesHeld, VolumesReleased
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
+from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.errors import VolumeNotReady
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
-from kubevnfm_infra_k8s.handlers.frame import ENDING_S, Handling, repeatable
+from kubevnfm_infra_k8s.handlers.frame import ENDING_S, Handling
+from kubevnfm_infra_k8s.handlers.repeating import repeatable
 
 
 @dataclass(frozen=True)

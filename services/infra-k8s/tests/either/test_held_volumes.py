@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,9 @@ from patience import until_true
 from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
 
 _NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
+_NODES = Resource("v1", "Node", "nodes", namespaced=False)
+_LATE = "WaitForFirstConsumer"
+_NO_FILES: Mapping[str, Body] = {}
 _ORDER = "artifact-order.yaml"
 _ARTIFACTS = "artifacts:\n- {file: web.yaml, priority: 1}\n"
 
@@ -40,13 +44,15 @@ class Bed:
     ground: Any
     volumes: VolumeGround
 
-    def order(self, vnf: str, body: Body, volume: PersistentVolume | None) -> dict[str, Any]:
+    def order(
+        self, vnf: str, body: Body, volume: PersistentVolume | None, order: str = _ARTIFACTS, **files: Body
+    ) -> dict[str, Any]:
         given = {} if volume is None else {"persistent_volume_id": volume.id, "access_modes": volume.access_modes}
         return {
             "order_artifact": _ORDER,
             "namespace": self.place(vnf),
             "volumes": () if volume is None else (ClaimedVolume(claim_name="data", **given),),
-            "files": {_ORDER: _ARTIFACTS, "web.yaml": body},
+            "files": {_ORDER: order, "web.yaml": body, **files},
         }
 
     def place(self, vnf: str) -> str:
@@ -61,12 +67,21 @@ class Bed:
         )
         assert isinstance(await self.ground.site.handlers.hold_volumes(command, self.ground.site.context()), Done)
 
-    async def apply(self, vnf: str, body: Body, volume: PersistentVolume, **more: Any) -> ObjectsApplied:
+    async def apply(
+        self,
+        vnf: str,
+        body: Body,
+        volume: PersistentVolume,
+        *,
+        order: str = _ARTIFACTS,
+        files: Mapping[str, Body] = _NO_FILES,
+        **more: Any,
+    ) -> ObjectsApplied:
         self.ground.instances.add(vnf)
         self.ground.site.step = "apply"
-        order = self.order(vnf, body, volume)
+        given = self.order(vnf, body, volume, order, **files)
         made: ObjectsApplied = await self.ground.site.apply(
-            order.pop("files"), def_files=["web.yaml"], instance=vnf, **order, **more
+            given.pop("files"), def_files=["web.yaml", *files], instance=vnf, **given, **more
         )
         return made
 
@@ -171,17 +186,54 @@ async def test_what_stands_in_the_way_of_a_claim_ends_the_operation(bed: Bed, wo
 async def test_a_late_class_keeps_its_data_before_the_operation_ends(bed: Bed, workload: Any) -> None:
     """MC-100: its first pod gets the volume, which has reclaim policy Retain once the VNF is there."""
     volumes, web = bed.volumes, mounting(workload)
-    late = await volumes.storage_class("late", volumeBindingMode="WaitForFirstConsumer")
+    late = await volumes.storage_class("late", volumeBindingMode=_LATE)
     volume = await volumes.create(storage_class=late)
     await bed.hold("a", web, volume)
     await bed.apply("a", web, volume)
-    present = await volumes.records.get(volume.id)
-    assert present is not None
+    present = await volumes.stored(volume)
     assert present.uses[0].claim_uid
     assert field_at(await volumes.pv(present.pv), "spec", "persistentVolumeReclaimPolicy") == "Retain"
     await bed.ground.delete(instance="a")
     assert await bed.release("a") == ()
     assert field_at(await volumes.pv(present.pv), "spec", "claimRef", "name") == f"kubevnfm-{volume.id}"
+
+
+@only_lab
+async def test_a_late_class_keeps_its_data_before_the_next_priority(bed: Bed, workload: Any) -> None:
+    """MC-100: also while the work on volumes has not seen that the claim is bound; a kill between priorities loses no data."""
+    volumes, web = bed.volumes, mounting(workload)
+    web["spec"]["template"]["spec"]["nodeSelector"] = {"is": "there"}
+    node = ObjectKey("v1", "Node", "", "late")
+    volume = await volumes.create(storage_class=await volumes.storage_class("late", volumeBindingMode=_LATE))
+    await bed.hold("a", web, volume)
+    order = "artifacts:\n- {file: web.yaml, priority: 1}\n- {file: next.yaml, priority: 2}\n"
+    files = {"next.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "next"}}}
+    applying = asyncio.create_task(bed.apply("a", web, volume, order=order, files=files))
+
+    async def next_one() -> Body | None:
+        key = ObjectKey("v1", "ConfigMap", bed.place("a"), "next")
+        found: Body | None = await bed.ground.cluster.get(Resource("v1", "ConfigMap", "configmaps", True), key)
+        return found
+
+    async def is_looked_at_again() -> bool:
+        return (await volumes.stored(volume)).wanted > asked or await next_one() is not None
+
+    await volumes.until_uses(volume, lambda found: found["vnf:a"].waits_for_consumer)
+    async with volumes.work.turns.held(f"volume/{volume.id}", within_s=WAIT_S):
+        asked = (await volumes.stored(volume)).wanted
+        labels = {"metadata": {"name": "late", "labels": {"is": "there"}}}
+        await bed.ground.cluster.create(_NODES, node, {"apiVersion": "v1", "kind": "Node", **labels})
+        await until_true(is_looked_at_again, timeout_s=WAIT_S)
+        assert await next_one() is None
+    await applying
+    pv, made = await volumes.pv((await volumes.stored(volume)).pv), await next_one()
+    assert pv is not None
+    assert made is not None
+    assert field_at(pv, "spec", "persistentVolumeReclaimPolicy") == "Retain"
+    assert int(pv["metadata"]["resourceVersion"]) < int(made["metadata"]["resourceVersion"])
+    await bed.ground.delete(instance="a")
+    assert await bed.release("a") == ()
+    await bed.ground.cluster.delete(_NODES, node)
 
 
 async def test_a_repair_makes_a_claim_again_that_others_have_deleted(bed: Bed, workload: Any) -> None:

@@ -10,7 +10,7 @@ import structlog
 from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of
 from kubevnfm_infra_k8s.domain.changing.foreign import foreign_among
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
-from kubevnfm_infra_k8s.domain.changing.stage_run import StageRun, awaited_among
+from kubevnfm_infra_k8s.domain.changing.stage_run import KeepsData, StageRun, awaited_among
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, StillWaiting
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of, uid_of
@@ -44,6 +44,8 @@ class ApplyRun:
     """The limit of a wait for objects of a priority that the order gives none."""
     within_s: float = 20.0
     """How long a call may wait for the objects of a priority."""
+    keeps_data: KeepsData | None = None
+    """See `StageRun`."""
 
     async def apply(self, plan: Plan, release: Release, *, applied_by: str) -> Release:
         """Send all objects and store the release; return it with the uids.
@@ -98,6 +100,7 @@ class ApplyRun:
             applied_by,
             limit_s=self.stage_timeout_s,
             within_s=self.within_s,
+            keeps_data=self.keeps_data,
         )
         await run.apply()
         log.info("objects_applied", namespace=plan.namespace, objects=len(objects))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -42,6 +42,10 @@ _PASSING: Final = frozenset({"Job", "Pod"})
 """Kinds whose objects end by themselves, and may be deleted then. Custom kinds may be such."""
 
 
+KeepsData = Callable[[], Awaitable[bool]]
+"""Returns whether the data of the persistent volumes that pods have got by now are kept whatever happens (multicloud.md MC-100)."""
+
+
 @dataclass
 class StageRun:
     """The application of the stages of a plan by one attempt."""
@@ -60,6 +64,8 @@ class StageRun:
     """The limit of a wait for an object that the order gives none."""
     within_s: float
     """How long a call may wait for the objects of a stage."""
+    keeps_data: KeepsData | None = None
+    """Asked before each stage; False: a later call begins it."""
     held: set[ObjectKey] = field(default_factory=set)
     """The objects whose waits hold. They stay in it."""
     _met: set[frozenset[ObjectKey]] = field(default_factory=set)
@@ -155,6 +161,8 @@ class StageRun:
     async def _begin(self, stage: Stage) -> None:
         """Send a stage. An object that the answer shows ready is held at once: to list it can take longer than the write."""
         await self._store_beside()
+        if self.keeps_data is not None and not await self.keeps_data():
+            raise StillWaiting
         with _naming([stage]):
             bodies = await self._send(
                 [each for each in stage.objects if each.key in self.wanted and not each.is_read_only]
@@ -209,7 +217,8 @@ class StageRun:
             self.held.update(each.key for each in stage.objects if not self._is_awaited(each))
             mine = [each for each in stage.objects if each.key not in self.held]
             objects += mine
-            limits |= {each.key: sent_at + timedelta(seconds=limit_of(each, self.limit_s)) for each in mine}
+            began = sent_at + self.wait.silence_since(sent_at)
+            limits |= {each.key: began + timedelta(seconds=limit_of(each, self.limit_s)) for each in mine}
             named = ", ".join(str(each.key) for each in mine[:_NAMED]) + (", ..." if len(mine) > _NAMED else "")
             if mine:
                 message = f"waits since {rfc3339(sent_at)} for {named}"

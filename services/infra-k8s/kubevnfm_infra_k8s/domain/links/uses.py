@@ -8,10 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kubevnfm_clients.multicloud.links import VNF_REFERENCE
+from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.errors import NotFound
 
 from kubevnfm_infra_k8s.domain.errors import LinkNotReady
+from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import LinkUse
 
 
@@ -73,3 +76,15 @@ class InstanceLinks:
             if not is_ready:
                 return f"virtual link {link.name} is {link.status}: {link.status_detail or 'it is being made'}"
         return ""
+
+
+def link_uses(attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]]) -> Mapping[str, LinkUse]:
+    """Return the use of each virtual link: the namespaces of the workloads, and the addresses that they fix."""
+    namespaces: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
+    for key, networks in attachments.items():
+        for each in networks:
+            namespaces.setdefault(each.virtual_link_id, set()).add(key.namespace)
+            fixed = {address_of(each.ip_address)} if each.ip_address is not None else set()
+            addresses.setdefault(each.virtual_link_id, set()).update(fixed)
+    return {link_id: LinkUse(sorted(found), sorted(addresses[link_id])) for link_id, found in namespaces.items()}

@@ -228,6 +228,8 @@ class PersistentVolumes:
         if len(others) >= MOST_USES:
             raise Conflict(f"persistent volume {volume.name} has {MOST_USES} users, which is the most")
         use = there or Use(reference=reference, pv=volume.name_for(reference), **dict(wanted))
+        # Its first pod may have come since the last look: the caller waits for the next one.
+        use = use.model_copy(update={"waits_for_consumer": False})
         return await self.records.replace(volume.with_use(use).asked_again(rfc3339(self.clock.now())))
 
     @repeat_lost_writes

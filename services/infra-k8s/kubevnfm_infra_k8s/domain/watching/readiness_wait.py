@@ -26,19 +26,11 @@ from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPod
 
 WEBHOOK_PAUSES: Final = BackOff(first_s=1.0, longest_s=8.0)
 """Between attempts to reach a webhook until the deadline (capi.md CR-016)."""
-_REPORT_S: Final = 5.0
-"""A wait ends this long before the command's deadline, so that the failure says what it waited for."""
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _LONGEST_LOOK_S: Final = 3600.0
 _SHOWN_S: Final = 5.0
 """How long the answer to a write is a proof that the object is ready."""
-
-
-def deadline_of(command: datetime | None, began: datetime, wait_s: float) -> datetime:
-    """Return the end of a wait: ``wait_s`` after it began, but always before the deadline of its ``command``."""
-    wanted = began + timedelta(seconds=wait_s)
-    return wanted if command is None else min(wanted, command - timedelta(seconds=_REPORT_S))
 
 
 @dataclass(frozen=True)
@@ -57,6 +49,8 @@ class ReadinessWait:
     deadline: datetime
     settle_s: float
     expressions: Expressions
+    silence_since: Callable[[datetime], timedelta] = lambda _: timedelta()
+    """See `Beginning`."""
     complete: set[ObjectKey] = field(default_factory=set)
     """The Jobs that were seen complete, in all waits of this step."""
     _shown: dict[ObjectKey, float] = field(default_factory=dict)

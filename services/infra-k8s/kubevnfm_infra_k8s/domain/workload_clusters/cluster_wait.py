@@ -12,6 +12,7 @@ from kubevnfm_events.capi import ClusterStage, ClusterTimeouts
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_kit.clock import Clock
 
+from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, UnknownKinds
@@ -20,7 +21,6 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.verdicts import Observation
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import (
     NO_NETWORK,
     Assessment,
