@@ -339,11 +339,25 @@ async def test_a_health_check_runs_the_tests_of_a_chart(site: Any, cluster: Clus
         await checks.get("i-1", begun.id)
     await until_true(partial(is_stored, mine, 1))
     assert (await job_named(cluster, "second"))["metadata"]["uid"] == newer["metadata"]["uid"]
+    # One that others have put in the place of another is not ours, whatever its labels say.
+    key, ours = ObjectKey("batch/v1", "Job", "default", "third"), await job_named(cluster, "third")
+    await cluster.delete(JOBS, key)
+    await until_true(partial(is_gone, cluster, "third"))
+    named = {name: ours["metadata"][name] for name in ("name", "namespace", "labels")}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx:1.27"}]}}
+    foreign = await cluster.create(JOBS, key, {**ours, "metadata": named, "spec": {"template": template}})
     await checks.delete("i-1", again.id)
     await until_true(partial(is_stored, mine, 0))
     assert await job_named(cluster, "second") is None
+    assert foreign is not None
+    assert (await job_named(cluster, "third"))["metadata"]["uid"] == foreign["metadata"]["uid"]
     with pytest.raises(NotFound):
         await checks.get("i-2", again.id)
+
+
+async def is_gone(cluster: Cluster, name: str) -> bool:
+    """Return whether there is no Job of this name."""
+    return await job_named(cluster, name) is None
 
 
 async def is_stored(site: Any, count: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -91,10 +91,19 @@ class HealthCheckPasses:
         try:
             await run.run_one(hook, Point.TEST, f"test {hook.key}")
         except StillWaiting:
-            self._wait_on(check)
+            self._wait_on(await self._confirmed(check, number, hook, run))
         except (HookFailed, ForeignObjects, ObjectsNotGone) as error:
+            check = await self._confirmed(check, number, hook, run)
             return await self._ended(check, number, "Failed", str(error))
+        check = await self._confirmed(check, number, hook, run)
         return await self._ended(check, number, "Succeeded", "")
+
+    async def _confirmed(self, check: StoredCheck, number: int, hook: PlannedHook, run: HookRun) -> StoredCheck:
+        """Return the check with the uid of a test's object, once it has one: the name alone would prove nothing later."""
+        uid = _uid_in(run.release, hook.key, check)
+        if not uid or check.uids.get(str(number)) == uid:
+            return check
+        return await self.records.replace(check.with_uid(number, uid))
 
     def _wait_on(self, check: StoredCheck) -> None:
         self.again(check.id)
@@ -106,20 +115,26 @@ class HealthCheckPasses:
 
     async def remove(self, check: StoredCheck) -> None:
         """Delete the objects that the check has made, then the check."""
-        keys = [key_of(each) for each in check.results if each.started_at is not None]
-        await self._delete(check, keys)
+        await self._delete(check)
         await self.records.delete(check)
         log.info("health_check_removed", vnf_instance_id=check.vnf_instance_id, check_id=check.id)
 
-    async def _delete(self, check: StoredCheck, keys: Sequence[ObjectKey]) -> None:
-        served = await served_kinds(self.cluster, [key.api_kind for key in keys])
-        places = [(resource, key) for key in keys if (resource := served[key.api_kind]) is not None]
+    async def _delete(self, check: StoredCheck) -> None:
+        begun = [
+            (str(number), key_of(each)) for number, each in enumerate(check.results) if each.started_at is not None
+        ]
+        served = await served_kinds(self.cluster, [key.api_kind for _, key in begun])
+        places = [(resource, key) for _, key in begun if (resource := served[key.api_kind]) is not None]
         found = await find_all(self.cluster, places, self.cluster.get)
+        release, numbers = await self.releases.get(check.vnf_instance_id), {key: number for number, key in begun}
         mine = {INSTANCE_LABEL: check.vnf_instance_id, RUN_LABEL: run_label(check.id, check.id, Point.TEST)}
         for resource, key in reversed(places):
-            if key in found and mine.items() <= labels_of(found[key]).items():
-                # An object of the same name that others make meanwhile has another uid.
-                await self.cluster.delete(resource, key, uid=uid_of(found[key]), propagation=propagation_of(key))
+            # A kill right after the creation leaves no uid: then it is found as the next pass would find it.
+            recorded = check.uids.get(numbers[key]) or _uid_in(release, key, check)
+            there = found.get(key, {})
+            is_made = uid_of(there) == recorded if recorded else mine.items() <= labels_of(there).items()
+            if there and is_made:
+                await self.cluster.delete(resource, key, uid=uid_of(there), propagation=propagation_of(key))
 
     async def look(self, check: StoredCheck) -> None:
         """Nothing of a check that has ended can change."""
@@ -137,6 +152,12 @@ class HealthCheckPasses:
 
     def _now(self) -> str:
         return rfc3339(self.clock.now())
+
+
+def _uid_in(release: Release | None, key: ObjectKey, check: StoredCheck) -> str:
+    """Return the uid of a test's object as its run has stored it; "" if it has none yet, or another check has run the test since."""
+    record = None if release is None else release.hook_record(key, Point.TEST)
+    return record.uid if record is not None and record.run == check.id else ""
 
 
 def _deadline(check: StoredCheck) -> datetime:

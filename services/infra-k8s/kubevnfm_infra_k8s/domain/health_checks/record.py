@@ -8,6 +8,7 @@ from typing import Any, Self
 from kubevnfm_clients.multicloud.health_checks import CheckStatus, HealthCheck, HookResult
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.query import Stored
+from pydantic import Field
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
@@ -19,6 +20,8 @@ class StoredCheck(HealthCheck):
     vim_id: str
     limit_s: float
     """How long it may take from its beginning on."""
+    uids: dict[str, str] = Field(default_factory=dict)
+    """Those of the objects of its tests that the API server has confirmed, by the number of the test."""
     is_removed: bool = False
     revision: int = 0
 
@@ -53,6 +56,10 @@ class StoredCheck(HealthCheck):
         results = list(self.results)
         results[number] = results[number].model_copy(update=changes)
         return self.model_copy(update={"results": tuple(results), "reason": ""})
+
+    def with_uid(self, number: int, uid: str) -> Self:
+        """Return the check with the uid of the object of a test."""
+        return self.model_copy(update={"uids": {**self.uids, str(number): uid}})
 
     def ended(self, now: str, *, reason: str = "") -> Self:
         """Return the check at its end. Tests of which no end is known are Unknown then."""

@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.hooks.running import HookRun
 from kubevnfm_infra_k8s.domain.hooks.sequence import hooks_at
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
@@ -48,10 +48,16 @@ class EndHooks:
         served = await served_kinds(cluster, [key.api_kind for key in keys])
         places = [(resource, key) for key in keys if (resource := served[key.api_kind]) is not None]
         found = await find_all(cluster, places, cluster.get)
+        # An object of the same name with another uid was made by others; "": a kill came before the uid was stored.
+        made: dict[ObjectKey, set[str]] = {}
+        for each in present:
+            made.setdefault(each.key, set()).add(each.uid)
         return [
             Target(Entry(key, "", "", uid=uid_of(found[key])), resource, found[key])
             for resource, key in places
-            if key in found and labels_of(found[key]).get(INSTANCE_LABEL) == mine
+            if key in found
+            and labels_of(found[key]).get(INSTANCE_LABEL) == mine
+            and not made[key].isdisjoint({"", uid_of(found[key])})
         ]
 
     async def _run_all(self, point: Point) -> None:
