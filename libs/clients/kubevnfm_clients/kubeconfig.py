@@ -27,13 +27,16 @@ from kubevnfm_clients.kubeconfig_values import (
 )
 
 _KUBERNETES = "ETSINFV.KUBERNETES.V_1"
+_INSTEAD_OF_PROGRAMS = (
+    "token or client-certificate-data, such as the token of a ServiceAccount (a region renews it with token_request),"
+)
 _ELSEWHERE = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
     "client-key": "client-key-data",
     "tokenFile": "token",
-    "exec": "token or client-certificate-data",
-    "auth-provider": "token or client-certificate-data",
+    "exec": _INSTEAD_OF_PROGRAMS,
+    "auth-provider": _INSTEAD_OF_PROGRAMS,
 }
 _PROXY = "proxy-url"
 _NOT_DONE = (_PROXY, "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")

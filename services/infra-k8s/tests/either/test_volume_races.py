@@ -24,6 +24,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_store.port import RevisionConflict
 from patience import until_true
+from worlds.link_world import OneVim
 from worlds.lives import Lives
 from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
 
@@ -94,6 +95,22 @@ async def test_a_vnf_leaves_a_volume_whose_persistent_volume_is_gone(volumes: Vo
     removed = await volumes.owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
     assert (removed.is_gone, removed.data) == (True, "kept")
     assert removed.where.startswith("csi ")
+
+
+async def test_data_in_a_region_that_is_gone_are_not_said_to_be_deleted(volumes: VolumeGround) -> None:
+    """MC-077, MC-104."""
+    volume = await volumes.create(storage_class=await volumes.storage_class("fast"), reclaim="Delete")
+    gone = OneVim({})
+    volumes.work.vims = gone
+    await volumes.work.one_pass(volume.id)
+    owner = replace(volumes.owner, vims=gone)
+    present = await owner.get(volume.id)
+    assert (present.phase, present.phase_detail) == ("Failed", "its region is not registered any more")
+    removed = await owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
+    assert (removed.is_gone, removed.data) == (True, "kept")
+    assert removed.where.startswith("csi ")
+    await volumes.cluster.patch(VOLUMES, pv_key(str(volume.pv)), {"metadata": {"finalizers": None}})
+    await volumes.cluster.delete(VOLUMES, pv_key(str(volume.pv)))
 
 
 async def test_users_of_a_shared_volume_do_not_hold_each_other_up(volumes: VolumeGround) -> None:

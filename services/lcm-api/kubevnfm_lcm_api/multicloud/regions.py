@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read, read_form
+from kubevnfm_lcm_api.multicloud.flags import TRUTH, read_flag
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
@@ -49,6 +50,8 @@ _QUERY: Final = (
     Parameter("name", "Those of this name"),
     Parameter("labels", "A label selector: app=a,tier in (b,c)"),
 )
+
+_FORCE: Final = Parameter("force", "Whether virtual links and persistent volumes are left there", values=TRUTH)
 
 K = TypeVar("K", bound=Kubeconfig)
 
@@ -112,10 +115,11 @@ async def rotate(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances, virtual links or persistent volumes in it."""
-    region = await _unchanged(request)
+    is_forced, region = read_flag(request, _FORCE), await _unchanged(request)
     owner, name, seen = region.cloud_owner, region.cloud_region, seen_revision(request, region.revision)
     owners = services(request)
-    await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
+    if not is_forced:
+        await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
     await owners.regions.delete(owner, name, if_revision=seen)
     return web.Response(status=204)
 
@@ -183,7 +187,9 @@ def routes() -> Iterator[Route]:
     )
     yield Route(tag, "GET", _MANY, list_all, "List regions", page, query=(*_FILTERS, *PARAMETERS))
     yield Route(tag, "GET", _ONE, show, "Show a region", shown)
-    yield Route(tag, "DELETE", _ONE, delete, "Remove a region", DELETED, conditions=True, refusals=used)
+    yield Route(
+        tag, "DELETE", _ONE, delete, "Remove a region", DELETED, query=(_FORCE,), conditions=True, refusals=used
+    )
     yield Route(
         tag,
         "PATCH",

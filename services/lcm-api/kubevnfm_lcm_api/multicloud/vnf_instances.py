@@ -29,6 +29,7 @@ from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
 from kubevnfm_lcm_api.multicloud import dry_runs, group_operations, vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.flags import TRUTH, read_flag
 from kubevnfm_lcm_api.multicloud.group_types import BegunVnf
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
@@ -53,11 +54,10 @@ from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 _MANY: Final = f"{PREFIX}/vnf_instances"
 _ONE: Final = f"{_MANY}/{{id}}"
 _GONE: Final = (OperationState.COMPLETED, OperationState.ROLLED_BACK)
-_TRUTH: Final = ("true", "false")
-_LIVE: Final = Parameter("live", "Whether each object is read in the region", values=_TRUTH)
-_ORPHAN: Final = Parameter("orphan", "Whether what is in a region that does not answer is given up", values=_TRUTH)
+_LIVE: Final = Parameter("live", "Whether each object is read in the region", values=TRUTH)
+_ORPHAN: Final = Parameter("orphan", "Whether what is in a region that does not answer is given up", values=TRUTH)
 _FORCE: Final = Parameter(
-    "force", "Whether objects that finalizers hold are left there after a short wait", values=_TRUTH
+    "force", "Whether objects that finalizers hold are left there after a short wait", values=TRUTH
 )
 _FILTERS: Final = (
     Parameter("cloud_region_id", "The id, or the name of the region alone"),
@@ -136,7 +136,7 @@ async def show(request: web.Request) -> web.Response:
     record = vnf.record
     suspension = await vnfs(request).suspensions.shown(record.vnf.metadata, record.internals.vim_ids)
     view = vnf.view(api_root(request), suspended=suspension)
-    if not _flag(request, _LIVE):
+    if not read_flag(request, _LIVE):
         if suspension is not None and suspension.scope == "region":
             return web.json_response(view)
         return answer(request, view, vnf.tag, vnf.record.updated_at)
@@ -182,8 +182,8 @@ async def change(request: web.Request) -> web.Response:
 @repeated
 async def bring_down(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204 once it is gone, 202 if it is not in time; 200 with what is given up."""
-    preference, vnf, is_orphaning = read_preference(request), await unchanged_vnf(request), _flag(request, _ORPHAN)
-    is_forced = _flag(request, _FORCE)
+    preference, vnf, is_orphaning = read_preference(request), await unchanged_vnf(request), read_flag(request, _ORPHAN)
+    is_forced = read_flag(request, _FORCE)
     if is_forced and is_orphaning:
         raise InvalidInput("force", "not expected beside orphan: leave one of them out")
     on, regions = vnfs(request), services(request).regions
@@ -213,16 +213,9 @@ async def _left(request: web.Request, vnf: Vnf, operation_id: str | None) -> web
 
 async def _resources(request: web.Request, vnf: Vnf) -> list[JsonObject]:
     found, place = vnf.resources, vnf.record.internals.multicloud
-    if _flag(request, _LIVE) and place is not None:
+    if read_flag(request, _LIVE) and place is not None:
         found = await seen(services(request).regions, place, found)
     return [each.model_dump(mode="json", exclude_none=True) for each in found]
-
-
-def _flag(request: web.Request, parameter: Parameter) -> bool:
-    value = request.query.get(parameter.name, "false")
-    if value not in parameter.values:
-        raise InvalidInput(parameter.name, "true or false expected")
-    return value == "true"
 
 
 def routes() -> Iterator[Route]:

@@ -328,11 +328,12 @@ PROGRAMS: list[tuple[str, dict[str, Any]]] = [
 async def test_what_works_on_the_authors_machine_only_is_refused(
     world: RegionWorld, cluster: LabCluster, name: str, user: dict[str, Any]
 ) -> None:
-    """MC-074: also beside a token."""
+    """MC-074: also beside a token. MC-082: programs have a way out."""
     for given in (user, {**user, "token": cluster.admin_token}):
         refused = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, user=given)))
         assert pointers(refused) == ["/kubeconfig"]
         assert f"users[].user.{name}" in message(refused)
+        assert ("token_request" in message(refused)) == (name in {"exec", "auth-provider"})
         assert b"swordfish" not in refused.raw
     assert (await world.call("GET", REGIONS)).json == []
 
@@ -533,3 +534,19 @@ async def test_a_region_with_links_or_volumes_is_not_removed(world: RegionWorld,
     assert (await world.call("GET", OP_EDGE)).must(200).json["vim_id"] == region["vim_id"]
     world.volumes.by_vim.clear()
     (await world.call("DELETE", OP_EDGE)).must(204)
+
+
+async def test_a_region_is_removed_with_links_in_it_by_force(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-077: of a region that never answers again, no link could be removed. A VNF is taken down by ``orphan`` before."""
+    region = (await world.region(cluster)).must(201).json
+    world.links.by_vim[region["vim_id"]] = VirtualLink(
+        id="5d3c0b8e", cloud_region_id="op/edge", name="net", type="nad", metadata={}, spec={}, use_count=1,
+        references=("so",), status="READY", created_at="2026-01-01T00:00:00Z", updated_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    (await world.call("DELETE", f"{OP_EDGE}?force=yes")).problem(400)
+    (await world.call("DELETE", f"{OP_EDGE}?force=false")).problem(409)
+    world.registry.users.by_vim[region["vim_id"]] = ["vnf-1"]
+    assert (await world.call("DELETE", f"{OP_EDGE}?force=true")).problem(409)["holders"] == ["vnf-1"]
+    world.registry.users.by_vim.clear()
+    (await world.call("DELETE", f"{OP_EDGE}?force=true")).must(204)
+    (await world.call("GET", OP_EDGE)).problem(404)

@@ -279,9 +279,17 @@ class PersistentVolumes:
         return await self.records.replace(removed.model_copy(update={"is_removed": True, "reclaim": reclaim}))
 
     async def _is_lost(self, volume: Volume) -> bool:
-        """Return whether another party has deleted or replaced the PersistentVolume, as far as the region answers."""
+        """Return whether no provisioner will delete the data, as far as the region answers.
+
+        The region is not registered any more, or another party has deleted or replaced the PersistentVolume.
+        """
         if volume.reclaim == "Retain" or not volume.pv_uid or volume.is_removed:
             return False
+        with suppress(OutsideUnavailable):
+            try:
+                await self._vim(volume)
+            except NotFound:
+                return True
 
         async def is_lost(cluster: Cluster) -> bool:
             pv = await cluster.get(VOLUMES, pv_key(volume.pv))
