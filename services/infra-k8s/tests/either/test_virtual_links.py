@@ -150,6 +150,16 @@ async def test_an_error_state_ends_the_wait(bed: Bed) -> None:
     assert (await bed.world.shown(made.link.id)).status == "READY"
 
 
+async def test_an_error_state_counts_whatever_other_objects_wait_for(bed: Bed) -> None:
+    """MC-096: a provider network that no node has yet comes before the VLAN that is in conflict."""
+    vlan = {"id": 7, "provider": "p-conflict", "defaultInterface": "eth7"}
+    spec = {"cidrBlock": "172.16.35.0/24", "vlan": vlan}
+    creating = asyncio.create_task(bed.create("conflict", type="kube-ovn", spec=spec, reference="a"))
+    await bed.state(("kubeovn.io/v1", "Vlan"), "conflict", {"conflict": True})
+    made = await creating
+    assert (made.link.status, made.link.status_detail) == ("FAILED", "Vlan conflict: its VLAN is in conflict")
+
+
 async def test_the_object_by_which_pods_reach_ovn4nfv_goes_with_the_last_link(bed: Bed) -> None:
     """MC-093."""
     links = []

@@ -237,13 +237,18 @@ class Bringing:
         return await self.records.replace(link.model_copy(update={"objects": objects}))
 
     def _check_ready(self, present: Sequence[tuple[Made, Body]]) -> None:
-        """Raise LinkFailed or NotYet unless all objects are ready."""
-        for each, body in present:
-            verdict = readiness(body, self.clock.now())
+        """Raise LinkFailed for an object that has failed, whatever the others wait for; else NotYet unless all are ready."""
+        judged = [(each, body, readiness(body, self.clock.now())) for each, body in present]
+        for each, _, verdict in judged:
             if verdict.status is Status.FAILED:
                 raise LinkFailed(f"{each.key}: {verdict.message}")
-            if not verdict.is_current:
-                raise NotYet(f"{each.key}: {verdict.message}", Watched.from_body(each.resource, each.key, body))
+        waiting = [(each, body, verdict) for each, body, verdict in judged if not verdict.is_current]
+        if waiting:
+            versions = {each.key.api_version for each, _, _ in waiting}
+            # An object that is current may fail meanwhile: a VLAN may come to be in conflict.
+            alike = [one for one in judged if one[2].is_current and one[0].key.api_version in versions]
+            watched = [Watched.from_body(each.resource, each.key, body) for each, body, _ in (*waiting, *alike)]
+            raise NotYet(f"{waiting[0][0].key}: {waiting[0][2].message}", *watched)
 
     async def _with_uids(self, link: Link, entries: Sequence[LinkObject]) -> Link:
         """Return the link with the uids of objects of ours that were created and not confirmed; stored before they are deleted."""
