@@ -16,6 +16,7 @@ from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.charts import HttpChartPrograms, HttpFetchedCharts
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.metrics import HttpMetrics
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.health_checks import HttpHealthChecks
 from kubevnfm_clients.multicloud.inventory import HttpInventory
@@ -102,9 +103,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         callback_keys = SecretStr(keys.callback_master_key(settings.data_dir))
         async with (
             credentials_receiver(
-                CredentialsReceiverSettings(
-                    port=credentials_port, master_keys=callback_keys, lcm_api_url=gateway_url, **own_token, **shared
-                ),
+                _receiver_settings(credentials_port, callback_keys, gateway_url, {**own_token, **shared}),
                 backends,
                 awaiting=HttpInstances(gateway_url, token, session),
                 # As at the gateway. This listener has no TLS, so the mode `certificate` admits no caller here.
@@ -145,11 +144,20 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
                 multicloud=_multicloud(regions, objects_url, token, session, ring),
+                # Their own listeners have ports that the system chose.
+                metrics=HttpMetrics(session, {"infra-k8s": objects_url, "credentials-receiver": credentials_url}),
             ),
         ):
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, receiver=credentials_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url, credentials_url)
+
+
+def _receiver_settings(
+    port: int, master_keys: SecretStr, gateway_url: str, shared: dict[str, Any]
+) -> CredentialsReceiverSettings:
+    """Return the settings of credentials-receiver."""
+    return CredentialsReceiverSettings(port=port, master_keys=master_keys, lcm_api_url=gateway_url, **shared)
 
 
 def _vim_registry_settings(settings: Settings, port: int, shared: dict[str, Any]) -> VimRegistrySettings:

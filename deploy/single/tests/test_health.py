@@ -1,15 +1,25 @@
-"""``/health/ready`` of the single process says whether code of packages is run."""
+"""The single process shows its health: whether code of packages is run, and its metrics."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import aiohttp
 import pytest
+from callers.documented import judge
+from callers.users import basic
 from contracts.sandbox_kernel import needs_confinement
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
+from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_sandbox.seccomp import FilterUnavailable
+from prometheus_client.parser import text_string_to_metric_families
+from servers.processes import PROJECT
+
+METRICS = "/kubevnfm/v1/metrics"
+PAGE = PROJECT / "docs" / "monitoring.md"
+RULES = PROJECT / "deploy" / "monitoring" / "kubevnfm.rules.yml"
 
 
 async def shown(tmp_path: Path, *, trust_packages: bool = False) -> object:
@@ -49,3 +59,27 @@ async def test_a_machine_that_cannot_says_at_start_and_in_its_health_what_it_doe
     said = "".join(capsys.readouterr())
     assert event in said
     assert "libseccomp.so.2 is not installed" in said
+
+
+async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_path: Path) -> None:
+    """MC-136: all of them at the gateway, each once, with the type of the page; the alerts use no others."""
+    users = tmp_path / "users.toml"
+    users.write_text(f'[users.prometheus]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("p")}"\n')
+    settings = Settings(port=0, data_dir=tmp_path / "data", auth_modes=("basic",), auth_users_file=users)
+    async with single_node(settings) as node, aiohttp.ClientSession() as session:
+        async with session.get(f"{node.url}{METRICS}") as refused:
+            assert refused.status == 401
+        # As Prometheus asks.
+        accept = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
+        async with session.get(f"{node.url}{METRICS}", headers={**basic("prometheus", "p"), **accept}) as answer:
+            raw = await answer.read()
+            judge("GET", METRICS, answer.status, answer.headers, raw)
+            assert (answer.status, answer.content_type) == (200, "text/plain")
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    families = list(text_string_to_metric_families(raw.decode()))
+    served = {f"{each.name}{'_total' * (each.type == 'counter')}": each.type for each in families}
+    assert len(served) == len(families)
+    assert served == dict(re.findall(r"^\| `(kubevnfm_\w+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE))
+    used = {name.removesuffix("_bucket") for name in re.findall(r"kubevnfm_\w+", RULES.read_text())}
+    assert used
+    assert used <= served.keys()

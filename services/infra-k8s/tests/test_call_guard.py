@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
 from kubevnfm_clients.cluster_access import ClusterAccess
+from kubevnfm_clients.multicloud.inventory import ExportHealth
 from kubevnfm_clients.outbound import AddressNotAllowed
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, CircuitBreaker, RateLimit, RegionAway
@@ -262,6 +263,26 @@ async def test_metrics_count_the_calls_of_each_region() -> None:
     assert "_created" not in text
 
 
+async def test_calls_count_for_the_vim_that_made_them_and_a_dead_cluster_stays_dead_for_its_next_vim() -> None:
+    """MC-083, MC-136: a region that is removed and registered again has the same access data, and another VIM."""
+    async with dead_server() as (dead, _), KubernetesClusters.open(RING, networks()) as clusters:
+        for vim_id in ("first", "second"):
+            vim = VimConnection(vim_id=vim_id, interface_info={"endpoint": dead}, access_info={"bearer_token": "t"})
+            async with clusters.cluster(vim) as cluster:
+                for _ in range(2):
+                    with pytest.raises(ClusterUnavailable):
+                        await cluster.apply(CONFIG_MAPS, KEY, {"metadata": {"name": "a"}})
+        lines = set((await clusters.metrics.text(Links())).splitlines())
+    assert {
+        'kubevnfm_region_requests_total{code="none",method="PATCH",vim_id="first"} 5.0',
+        'kubevnfm_region_objects_total{result="failed",vim_id="first"} 2.0',
+        'kubevnfm_region_objects_total{result="failed",vim_id="second"} 2.0',
+    } <= lines
+    # The breaker was open already: no call of the second VIM has reached the cluster.
+    assert not any(line.startswith("kubevnfm_region_requests_total") and "second" in line for line in lines)
+    assert 'kubevnfm_region_away{vim_id="second"} 1.0' in lines
+
+
 async def test_a_region_without_calls_loses_its_series() -> None:
     """MC-136: a deleted region is not away for ever, and its place is free; codes that HTTP does not have share a series."""
     time = Time()
@@ -277,8 +298,16 @@ async def test_a_region_without_calls_loses_its_series() -> None:
         metrics.of_region(f"made-up-{number}").watch()
     assert 'kubevnfm_region_away{vim_id="gone"} 1.0' in await metrics.text(Links())
     time.s = 3000.0
+    lines = (await metrics.text(Links())).splitlines()
+    assert not any(line.startswith("kubevnfm_region_away{") for line in lines)
+    assert 'kubevnfm_region_objects_total{result="applied",vim_id="gone"} 1.0' in lines
+    stays.away(is_away=True)
+    time.s = 3250.0
     stays.watch()
+    time.s = 3500.0
+    assert 'kubevnfm_region_away{vim_id="edge"} 1.0' in await metrics.text(Links())
     time.s = 4000.0
+    stays.watch()
     text = await metrics.text(Links())
     assert "gone" not in text
     assert "made-up" not in text
@@ -290,6 +319,45 @@ async def test_a_region_without_calls_loses_its_series() -> None:
     } <= set(text.splitlines())
     gone.away(is_away=False)
     assert 'kubevnfm_region_away{vim_id="gone"} 0.0' in await metrics.text(Links())
+
+
+async def test_two_servers_that_read_at_the_same_time_both_see_everything() -> None:
+    """MC-136: the second one begins when the first one has read what is stored, and writes its answer."""
+    metrics, exports = RegionMetrics(), Exports()
+    metrics.export.waiting = exports
+    for number in range(500):
+        metrics.of_region(f"edge-{number}").watch()
+    first = asyncio.create_task(metrics.text(Links()))
+    await exports.begun.wait()
+    second = asyncio.create_task(metrics.text(Links()))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    exports.may_end.set()
+    for text in await asyncio.gather(first, second):
+        assert {
+            'kubevnfm_region_virtual_links{status="READY",vim_id="edge"} 2.0',
+            'kubevnfm_region_export_lag_seconds{vim_id="edge"} 7.0',
+        } <= set(text.splitlines())
+
+
+class Exports:
+    """An export of which something waits. The reader that comes first waits for its lags, others for its health."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def health(self) -> ExportHealth:
+        if self.begun.is_set():
+            await self.may_end.wait()
+        return ExportHealth(reachable=True, waiting=1, lag_s=7.0, refused=0)
+
+    async def lags(self) -> Mapping[str, float]:
+        is_first = not self.begun.is_set()
+        self.begun.set()
+        await self.may_end.wait()
+        if not is_first:
+            await asyncio.sleep(0.05)
+        return {"edge": 7.0}
 
 
 class Links:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
+from kubevnfm_clients.metrics import Metrics
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AwaitPackage
@@ -21,6 +22,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
+from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
 from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
 from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
@@ -79,6 +81,7 @@ async def lcm_api(
     vims: Vims,
     node_logs: NodeLogs,
     multicloud: MultiCloudServices,
+    metrics: Metrics | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
@@ -137,6 +140,7 @@ async def lcm_api(
             partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
+            *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)

@@ -13,7 +13,7 @@ from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_lcm_api.gateway import vims
+from kubevnfm_lcm_api.gateway import metrics, vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
@@ -107,6 +107,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(artifacts.add_to, variables=nothing, copies=nothing),
         partial(subscriptions.add_to, subscriptions=nothing),
         partial(vnf_events.add_to, instance_events=nothing),
+        partial(metrics.add_to, metrics=nothing),
         *more,
     ]
     return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())

@@ -420,6 +420,13 @@ class TwinVolumes:
         return True
 
 
+class NoMetrics:
+    """`Metrics` of services that have none."""
+
+    async def text(self) -> str:
+        return ""
+
+
 class TwinLogs:
     """A stand-in for the output of machines that mgmt-executor stores."""
 
@@ -658,6 +665,7 @@ async def lcm_world(
                     multicloud=MultiCloudServices(
                         regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts, checks
                     ),
+                    metrics=NoMetrics(),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from typing import Final
 
@@ -109,7 +110,7 @@ class RateLimit:
 
 
 class CallGuard:
-    """Both for one API server, and what is counted of its calls. Connections to it come and go; this stays."""
+    """Both for one API server, and what counts its calls. Connections to it come and go; the limits stay."""
 
     def __init__(
         self,
@@ -125,16 +126,22 @@ class CallGuard:
         self.breaker, self._limit = CircuitBreaker(endpoint, monotonic), RateLimit(per_s, burst, monotonic)
         self.meter = meter or RegionMetrics().of_region("")
 
+    def counted_by(self, meter: RegionMeter) -> CallGuard:
+        """Return a guard with the same limits and another count: several VIMs, also one after another, may be one cluster."""
+        guard = copy(self)
+        guard.meter = meter
+        return guard
+
     @asynccontextmanager
     async def call(self, method: str) -> AsyncIterator[Sent]:
         """Enclose a call or the begin of a watch, up to the head of its answer, whose status is noted.
 
         Raises RegionAway; TimeoutError for a probe without an answer.
         """
-        # First: a call that is refused takes no turn. Again afterwards: the state may have changed in the wait.
-        self.breaker.check()
-        await self._limit.turn()
         try:
+            # First: a call that is refused takes no turn. Again afterwards: the state may have changed in the wait.
+            self.breaker.check()
+            await self._limit.turn()
             with self.breaker.call() as is_probe, self.meter.request(method) as sent:
                 async with asyncio.timeout(self._probe_s if is_probe else None):
                     yield sent

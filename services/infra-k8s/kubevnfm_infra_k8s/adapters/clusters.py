@@ -45,7 +45,8 @@ class KubernetesClusters:
         self._guards: LRUCache[str, CallGuard] = LRUCache(_MOST_GUARDS)
         """Kept longer than connections: a cluster that does not answer has none."""
         self._key_ring, self._networks = key_ring, networks
-        self._pool: OrderedDict[str, _Pooled] = OrderedDict()
+        self._pool: OrderedDict[tuple[str, str], _Pooled] = OrderedDict()
+        """By access data and VIM: the calls of each VIM are counted as its own."""
         self._connecting = asyncio.Lock()
         self._tokens = ClusterTokens()
 
@@ -66,14 +67,14 @@ class KubernetesClusters:
     @asynccontextmanager
     async def cluster(self, vim: VimConnection) -> AsyncIterator[KubernetesCluster]:
         access = read_access(vim, self._key_ring)
-        name = access.fingerprint
+        data, vim_id = access.fingerprint, vim.vim_id or ""
+        name = (data, vim_id)
         async with self._connecting:
             # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
-                if name not in self._guards:
-                    meter = self.metrics.of_region(vim.vim_id or "")
-                    self._guards[name] = CallGuard(access.endpoint, meter, per_s=self._per_s, burst=self._burst)
-                guard = self._guards[name]
+                if data not in self._guards:
+                    self._guards[data] = CallGuard(access.endpoint, per_s=self._per_s, burst=self._burst)
+                guard = self._guards[data].counted_by(self.metrics.of_region(vim_id))
                 transport = await Transport.connect(access, self._networks, self._tokens, guard)
                 self._pool[name] = _Pooled(KubernetesCluster(transport))
             pooled = self._pool[name]

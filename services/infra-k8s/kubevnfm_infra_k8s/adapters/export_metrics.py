@@ -38,7 +38,7 @@ class ExportMetrics:
         self._reachable = Gauge("kubevnfm_aai_reachable", "0 while A&AI does not answer.", registry=registry)
         self._of_regions = Gauge(
             "kubevnfm_region_export_lag_seconds",
-            "The same of a region, of which something waits.",
+            "Age of the oldest change of a region that A&AI does not have; only of those of which something waits.",
             ["vim_id"],
             registry=registry,
         )

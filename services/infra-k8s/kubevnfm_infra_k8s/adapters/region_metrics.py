@@ -21,7 +21,9 @@ _BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _MOST: Final = 1000
 """Regions with series of their own: callers choose the ids of VIMs that are not registered."""
 _IDLE_S: Final = 3600.0
-"""After this time without a call a region has no series: it can be deleted, and `away` would stay as it was last."""
+"""After this time without a call a region has no series: it can be deleted."""
+_AWAY_S: Final = 300.0
+"""After this time without a call it is not known whether a region answers: one that was removed while it was away has no calls."""
 _OTHERS: Final = "others"
 _NO_ANSWER: Final = "none"
 _CODES: Final = frozenset(map(int, HTTPStatus))
@@ -98,6 +100,7 @@ class RegionMetrics:
             "kubevnfm_region_virtual_links", "Virtual links by status.", ["vim_id", "status"], registry=registry
         )
         self._series: dict[str, _Series] = {}
+        self._reading = asyncio.Lock()
         self.export = ExportMetrics(registry)
 
     def of_region(self, vim_id: str) -> RegionMeter:
@@ -106,16 +109,18 @@ class RegionMetrics:
 
     async def text(self, links: Links) -> str:
         """Return what Prometheus reads."""
-        self._forget_idle()
         counts: Counts[tuple[str, str]] = Counts()
-        async for state in links.states():
-            counts[state] += 1
-        self._links.clear()
-        for (vim_id, status), count in counts.items():
-            self._links.labels(vim_id, status).set(count)
-        await self.export.read()
-        # In a thread: those of a thousand regions take most of a second.
-        return (await asyncio.to_thread(generate_latest, self._registry)).decode()
+        # One after another: two servers may read at the same time, and one would see what the other has just cleared.
+        async with self._reading:
+            self._forget_idle()
+            async for state in links.states():
+                counts[state] += 1
+            self._links.clear()
+            for (vim_id, status), count in counts.items():
+                self._links.labels(vim_id, status).set(count)
+            await self.export.read()
+            # In a thread: those of a thousand regions take most of a second.
+            return (await asyncio.to_thread(generate_latest, self._registry)).decode()
 
     def routes(self, links: Links) -> web.RouteTableDef:
         """Return the route of ``/metrics``."""
@@ -156,9 +161,14 @@ class RegionMetrics:
 
     def _forget_idle(self) -> None:
         now = self._monotonic()
-        for vim_id in [each for each, series in self._series.items() if now - series.used_at > _IDLE_S]:
-            for metric, labels in self._series.pop(vim_id).labels:
-                metric.remove(*labels)
+        for vim_id, series in list(self._series.items()):
+            idle_s = now - series.used_at
+            for metric, labels in list(series.labels):
+                if idle_s > (_AWAY_S if metric is self._away else _IDLE_S):
+                    metric.remove(*labels)
+                    series.labels.remove((metric, labels))
+            if not series.labels:
+                del self._series[vim_id]
 
 
 class RegionMeter:
