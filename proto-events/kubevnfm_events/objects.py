@@ -431,6 +431,8 @@ class ReplaceObjects(
     wait_timeout_s: float | None = None
     is_rollback: bool = False
     """Whether objects of an earlier state are applied again: hooks may run then, or then alone."""
+    is_undo: bool = False
+    """Whether this takes back what the same operation has changed."""
 
 
 class ObjectsDeleted(Event, kind="infra.resources.removed"):

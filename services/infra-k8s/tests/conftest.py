@@ -296,6 +296,7 @@ class Site:
         instance: str = "i1",
         namespace: str = "default",
         operation: str = "op2",
+        attempt: int = 1,
         **more: Any,
     ) -> ObjectsReplaced:
         """Change an instance to the manifests of another package."""
@@ -306,7 +307,7 @@ class Site:
             def_files=tuple(files if def_files is None else def_files), **more,
         )  # fmt: skip
         while True:
-            outcome = await self.handlers.replace_objects(command, self.context(operation=operation))
+            outcome = await self.handlers.replace_objects(command, self.context(operation=operation, attempt=attempt))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsReplaced)
                 return outcome.event

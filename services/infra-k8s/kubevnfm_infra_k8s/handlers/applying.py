@@ -110,7 +110,7 @@ class ApplyHandlers(Handling):
     ) -> Outcome:
         """Return the outcome of the application of other objects, with the hooks before and after it."""
         progress = step.progress("apply")
-        applying = step.applying(wait, progress, command, rehearses=True)
+        applying = step.applying(wait, progress, command, rehearses=True, is_undo=command.is_undo)
         if not await step.has_what_it_holds(command, planned, wait, progress, applying):
             return NotYet(AGAIN_S)
         if not step.is_applied:

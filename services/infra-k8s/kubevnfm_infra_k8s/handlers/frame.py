@@ -308,11 +308,12 @@ class Step:
         *,
         adopt: bool = False,
         rehearses: bool = False,
+        is_undo: bool = False,
     ) -> ApplyRun:
         """Return the application of the step's objects, of which an ``order`` may use volumes; see `ApplyRun` for the flags."""
         handling = self.handling
         return ApplyRun(
-            wait, handling.releases, handling.shared, progress, adopt=adopt, rehearses=rehearses,
+            wait, handling.releases, handling.shared, progress, adopt=adopt, rehearses=rehearses, is_undo=is_undo,
             stage_timeout_s=handling.ready_timeout_s, within_s=handling.wait_s,
             keeps_data=None if order is None else partial(self.keeps_its_volumes, order, wait),
         )  # fmt: skip

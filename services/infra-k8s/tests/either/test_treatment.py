@@ -41,11 +41,11 @@ async def apply(ground: Any, order: str, files: Mapping[str, Any], *, instance: 
 
 
 async def replaced(
-    ground: Any, order: str, files: Mapping[str, Any], *, operation: str, instance: str = ""
+    ground: Any, order: str, files: Mapping[str, Any], *, operation: str, instance: str = "", **more: Any
 ) -> ObjectsReplaced:
     done: ObjectsReplaced = await ground.site.replace(
         packaged(order, files), def_files=list(files), order_artifact=ORDER, instance=instance or ground.namespace,
-        namespace=ground.namespace, operation=operation, package_id=f"p-{instance or ground.namespace}",
+        namespace=ground.namespace, operation=operation, package_id=f"p-{instance or ground.namespace}", **more,
     )  # fmt: skip
     return done
 
@@ -124,6 +124,29 @@ async def test_a_field_that_becomes_ignored_later_keeps_its_value(ground: Any) -
     two["data"]["other"] = "4"
     with pytest.raises((FieldConflict, ObjectsRefused)):
         await replaced(ground, "artifacts: [{file: a.yaml, conflict: abort}]", {"a.yaml": two}, operation="three")
+
+
+async def test_a_change_that_gave_way_to_others_can_be_undone(ground: Any) -> None:
+    """MC-106b: an object that the change has not reached stays as it is; one that it has changed, and others then, is an error."""
+    order = "artifacts: [{file: a.yaml, conflict: abort}, {file: b.yaml}]"
+    before = {"a.yaml": a_map("a", x="1"), "b.yaml": a_map("b", x="1")}
+    await apply(ground, order, before)
+    await ground.as_other("v1", "ConfigMap", "a", {"data": {"x": "9"}})
+    after = {"a.yaml": a_map("a", x="2"), "b.yaml": a_map("b", x="2")}
+    with pytest.raises((FieldConflict, ObjectsRefused)):
+        await replaced(ground, order, after, operation="one")
+    await replaced(ground, order, before, operation="one", attempt=2, is_rollback=True, is_undo=True)
+    assert [(await the(ground, name))["data"]["x"] for name in "ab"] == ["9", "1"]
+    # A return to an earlier revision undoes nothing of its own.
+    with pytest.raises((FieldConflict, ObjectsRefused)):
+        await replaced(ground, order, before, operation="two", is_rollback=True)
+    alone = "artifacts: [{file: c.yaml, conflict: abort}]"
+    await replaced(ground, alone, {"c.yaml": a_map("c", x="2")}, operation="three")
+    await ground.as_other("v1", "ConfigMap", "c", {"data": {"x": "9"}})
+    with pytest.raises((FieldConflict, ObjectsRefused)):
+        await replaced(
+            ground, alone, {"c.yaml": a_map("c", x="1")}, operation="three", attempt=2, is_rollback=True, is_undo=True
+        )
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ async def test_links_and_volumes_are_taken_before_a_change_and_left_after_it(gat
     assert hold.networks == replace.networks == release.kept_networks
     assert [each.persistent_volume_id for each in take.volumes] == ["one", "two"]
     assert replace.volumes == take.volumes
+    assert (replace.is_rollback, replace.is_undo) == (False, False)
 
     (await gateway.patch(one, networks=None, volumes=[ONE])).must(200)
     replace, release, leave = gateway.sent
@@ -172,6 +173,7 @@ async def test_a_change_of_links_and_volumes_that_fails_is_undone(gateway: _Gate
             again, leave, release = gateway.sent[-3:]
             assert isinstance(again, ReplaceObjects)
             assert (again.networks, again.volumes) == ((), ())
+            assert (again.is_rollback, again.is_undo) == (True, True)
             assert leave == ReleaseVolumes(vnf_instance_id=shown["vnf_id"])
             assert release == ReleaseLinks(vnf_instance_id=shown["vnf_id"])
             gateway.world.twins.failing.add("infra.k8s.replace_objects")

@@ -13,7 +13,17 @@ from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.changing.stage_run import KeepsData, StageRun, awaited_among
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, StillWaiting
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    OPERATION_ANNOTATION,
+    Body,
+    ObjectKey,
+    Wanted,
+    annotations_of,
+    field_at,
+    labels_of,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import is_ready_awaited
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
@@ -38,6 +48,8 @@ class ApplyRun:
     adopt: bool
     rehearses: bool = False
     """Whether a set that changes existing objects is checked by a dry run too."""
+    is_undo: bool = False
+    """Whether an operation is taken back: what gives way to other managers and was not changed by it, is not sent."""
     only: Collection[ObjectKey] | None = None
     """The objects to apply again, of a set that was applied before; None: all. Those that others share are among them."""
     stage_timeout_s: float = 500.0
@@ -63,6 +75,7 @@ class ApplyRun:
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
         await self._check_namespace(persistent, there, sharers, release)
+        sent = [each for each in objects if not (self.is_undo and _is_untouched(each, there.get(each.key)))]
         judged = {each.key: each for each in persistent if not each.is_implied}
         found = {key: body for key, body in there.items() if key in judged}
         foreign = foreign_among(list(judged.values()), found, release, sharers)
@@ -77,7 +90,7 @@ class ApplyRun:
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
         # run was done when they were created, unless their manifests are others now.
         if plan.all_served and (is_first or self.rehearses):
-            await rehearse(self.wait.cluster, [each for each in objects if not each.is_read_only], there)
+            await rehearse(self.wait.cluster, [each for each in sent if not each.is_read_only], there)
         keys = {each.key for each in persistent}
         release = await self.releases.save(release.sharing(sharers, among=keys).adopting(foreign))
         await self.progress.started(f"{len(objects)} objects", total=len(objects))
@@ -85,7 +98,7 @@ class ApplyRun:
             message = f"no workload named {vdu.name} in the files, so it has no VNFC"
             await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(objects))
         # A Job that has ended must not run again because a later object has failed. It may have been collected.
-        left = [each for each in objects if each.key not in release.complete]
+        left = [each for each in sent if each.key not in release.complete]
         sender = Sender(
             self.wait, self.progress, there, sharers, webhooks_of(plan.objects), is_again=self.only is not None
         )
@@ -157,6 +170,13 @@ class ApplyRun:
                 raise ObjectsNotReady(f"{each.key} {what}")
             await self.progress.on(str(each.key), what, done=0, total=len(objects))
             raise StillWaiting
+
+
+def _is_untouched(wanted: Wanted, there: Body | None) -> bool:
+    """Return whether an object that takes no fields of others was not changed by the operation of the plan."""
+    if wanted.takes_fields or there is None:
+        return False
+    return annotations_of(there).get(OPERATION_ANNOTATION) != annotations_of(wanted.body).get(OPERATION_ANNOTATION)
 
 
 def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:

@@ -188,6 +188,7 @@ class ReplaceCnfObjects(AwaitedObjects[ReplaceCnfDraft, ObjectsReplaced]):
             vnf_instance_id=draft.vnf_instance_id,
             wait_timeout_s=self.wait_timeout_s,
             is_rollback=is_back or draft.is_rollback,
+            is_undo=is_back,
         )
 
 
