@@ -55,7 +55,7 @@ async def test_an_object_is_judged_by_the_rules_of_waits(store: SqliteStore) -> 
         (seen("example.org/v1", "Own", {"spec": {}}), "Current", ""),
         (seen("example.org/v1", "Own", {"spec": {}}, created=datetime.now(UTC) + timedelta(hours=1)), "InProgress", "no status yet"),
         (seen("example.org/v1", "Own", {"status": {"phase": "Up"}}, note="status.phase == Up"), "Current", ""),
-        (seen(*JOB.api_kind), "Current", "has ended well, and does not exist any more"),
+        (seen(*JOB.api_kind), "Current", "has done its work, and does not exist any more"),
         (seen("batch/v1", "CronJob"), "NotFound", "does not exist"),
     )  # fmt: skip
     async with (

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ownership import owned_fields
+from kubevnfm_infra_k8s.domain.passing_objects import is_passing, is_passing_kind
 
 ADDONS: Final = "addons"
 """The part of an instance's objects that is inside its own workload cluster (capi.md CR-048)."""
@@ -68,7 +69,9 @@ class Entry:
     is_adopted: bool = False
     """It existed before and was taken over (``additionalParams.adopt``): termination gives it back, without our labels."""
     is_complete: bool = False
-    """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
+    """It has done its work, as a Job that has ended well. Kubernetes may remove it afterwards."""
+    is_passing: bool = False
+    """Kubernetes removes it after a time (`passing_objects`); of a kind of which no object stays, also if this is not stored."""
     claim_templates: tuple[str, ...] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
     claims: tuple[OwnedClaim, ...] = ()
@@ -84,6 +87,11 @@ class Entry:
     predecessors. Higher ones are deleted first. None without such an order (multicloud.md MC-014)."""
     is_implied: bool = False
     """A Namespace that no file has, made because it was absent: termination deletes it only if it is empty (multicloud.md MC-031)."""
+
+    @property
+    def may_be_gone(self) -> bool:
+        """Whether Kubernetes may have removed the object, which the API server has confirmed."""
+        return bool(self.uid) and (self.is_complete or self.is_passing or is_passing_kind(self.key))
 
 
 @dataclass(frozen=True)
@@ -250,11 +258,18 @@ class Release:
 
     @property
     def complete(self) -> frozenset[ObjectKey]:
-        """The Jobs that have ended well."""
+        """The objects that have done their work."""
         return frozenset(entry.key for entry in self.entries if entry.is_complete)
 
+    def collected(self, there: Collection[ObjectKey], *, operation_id: str) -> frozenset[ObjectKey]:
+        """Return the objects of kinds of which none stays that an earlier operation has made, and that are gone by now."""
+        if self.applied_by.partition("/")[0] in ("", operation_id):
+            return frozenset()
+        mine = (each.key for each in self.entries if each.uid and is_passing_kind(each.key))
+        return frozenset(key for key in mine if key not in there)
+
     def completing(self, keys: Collection[ObjectKey]) -> Release:
-        """Return the release with these Jobs marked as complete."""
+        """Return the release with these objects marked as those that have done their work."""
         if not keys:
             return self
         entries = [replace(each, is_complete=True) if each.key in keys else each for each in self.entries]
@@ -330,7 +345,8 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         topology_vdus=wanted.topology_vdus,
         priority=_place(wanted),
         is_implied=wanted.is_implied,
+        is_passing=is_passing(wanted.body),
     )
-    # Another manifest is another Job, which has yet to run.
+    # Another manifest is another Job, which has yet to run. One of a kind of which none stays is gone for good.
     is_same = known is not None and known.digest == wanted.digest
-    return entry if is_same else replace(entry, is_complete=False)
+    return entry if is_same else replace(entry, is_complete=False, uid="" if is_passing_kind(entry.key) else entry.uid)

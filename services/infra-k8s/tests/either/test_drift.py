@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
@@ -28,6 +32,7 @@ from patience import until, until_true
 from servers.certificates import Authority
 
 RBAC = "rbac.authorization.k8s.io/v1"
+_PASSING = "artifacts:\n- {file: csr.yaml}\n- {file: job.yaml, wait: none}\n- {file: map.yaml, priority: 1}\n"
 
 
 @dataclass
@@ -470,3 +475,47 @@ async def test_a_lease_that_is_renewed_is_no_drift(comparing: Comparing) -> None
     assert await comparing.round(revision=8) == []
     await delete(ground, "coordination.k8s.io/v1", "Lease", "leader")
     assert await comparing.named() == {"Lease leader": "missing"}
+
+
+def a_request() -> str:
+    """Return a request of a certificate, as a CertificateSigningRequest has it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "own")])
+    signed = x509.CertificateSigningRequestBuilder(name).sign(key, SHA256())
+    return base64.b64encode(signed.public_bytes(Encoding.PEM)).decode()
+
+
+async def test_what_kubernetes_removes_by_itself_is_not_missing(comparing: Comparing) -> None:
+    """CR-121: a request of a certificate, a Job that need not be awaited; neither a repair nor a change makes them again."""
+    ground, name = comparing.ground, comparing.ground.own_name("server")
+    api = "certificates.k8s.io/v1"
+    request = an_object(
+        "CertificateSigningRequest",
+        name,
+        api_version=api,
+        spec={"signerName": "example.com/own", "usages": ["digital signature"], "request": a_request()},
+    )
+    job = a_job("once", ttlSecondsAfterFinished=0)
+    files = {"order.yaml": _PASSING, "csr.yaml": request, "job.yaml": job, "map.yaml": settings()}
+    order = {"order_artifact": "order.yaml", "namespace": ground.namespace, "instance": ground.namespace}
+    names = ["csr.yaml", "job.yaml", "map.yaml"]
+    ground.instances.add(ground.namespace)
+    await ground.site.apply(files, def_files=names, **order)
+    await delete(ground, api, "CertificateSigningRequest", name)
+
+    async def is_collected() -> bool:
+        return await ground.shown("batch/v1", "Job", "once") is None
+
+    await until_true(is_collected)
+    assert await comparing.round() == []
+    repaired = await ground.site.repair(package_id=f"p-{ground.namespace}", def_files=names, operation="mend", **order)
+    assert repaired.repaired == 0
+    other = {**files, "map.yaml": settings(k="w")}
+    await ground.site.replace(other, package_id="p2", def_files=names, operation="change", **order)
+    assert await ground.shown(api, "CertificateSigningRequest", name) is None
+    assert await comparing.round(revision=8) == []
+    # Another request is another certificate.
+    request["spec"]["usages"] = ["server auth"]
+    await ground.site.replace(other, package_id="p3", def_files=names, operation="renew", **order)
+    assert (await ground.shown(api, "CertificateSigningRequest", name))["spec"]["usages"] == ["server auth"]
+    assert await comparing.round(revision=9) == []

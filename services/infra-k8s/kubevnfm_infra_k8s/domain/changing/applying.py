@@ -76,6 +76,8 @@ class ApplyRun:
         there = await self._find_existing(persistent)
         await self._check_namespace(persistent, there, sharers, release)
         sent = [each for each in objects if not (self.is_undo and _is_untouched(each, there.get(each.key)))]
+        if self.only is None:
+            release = release.completing(release.collected(there.keys(), operation_id=applied_by.partition("/")[0]))
         judged = {each.key: each for each in persistent if not each.is_implied}
         found = {key: body for key, body in there.items() if key in judged}
         foreign = foreign_among(list(judged.values()), found, release, sharers)
@@ -97,7 +99,7 @@ class ApplyRun:
         for vdu in plan.without_workload if self.only is None else ():
             message = f"no workload named {vdu.name} in the files, so it has no VNFC"
             await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(objects))
-        # A Job that has ended must not run again because a later object has failed. It may have been collected.
+        # An object that has done its work, as a Job that has ended, is not made again because a later one has failed. It may have been collected.
         left = [each for each in sent if each.key not in release.complete]
         sender = Sender(
             self.wait, self.progress, there, sharers, webhooks_of(plan.objects), is_again=self.only is not None

@@ -8,6 +8,7 @@ from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
 from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.passing_objects import is_passing_kind
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.reading.kubevirt import is_restart_required
 from kubevnfm_infra_k8s.domain.reading.readiness import age_s, judge
@@ -26,7 +27,7 @@ class LiveVerdicts:
         """Return the verdict by the rules of the kind: what the order of the package has waited for has been met once."""
         key = ObjectKey(seen.api_version, seen.kind, seen.namespace or "", seen.name)
         if seen.body is None and await self._has_ended(seen.vnf_instance_id, key):
-            return ObjectVerdict(judgement="Current", message="has ended well, and does not exist any more")
+            return ObjectVerdict(judgement="Current", message="has done its work, and does not exist any more")
         now = self.clock.now()
         try:
             # The last change is not known. A custom resource that has no status so long after its creation gets none.
@@ -43,8 +44,9 @@ class LiveVerdicts:
         return ObjectVerdict(judgement=verdict.status.value, message=verdict.message, restart_required=is_required)
 
     async def _has_ended(self, vnf_instance_id: str, key: ObjectKey) -> bool:
-        """Return whether a missing object is a Job that was seen complete, which its cluster may remove then."""
-        if (key.group, key.kind) != ("batch", "Job"):
+        """Return whether a missing object is a Job that was seen complete, or of a kind of which Kubernetes lets none stay."""
+        if (key.group, key.kind) != ("batch", "Job") and not is_passing_kind(key):
             return False
         release = await self.releases.get(vnf_instance_id)
-        return release is not None and key in release.complete
+        entries = [each for each in release.entries if each.key == key] if release is not None else []
+        return any(each.is_complete or (each.uid and is_passing_kind(key)) for each in entries)

@@ -26,6 +26,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     is_outdated,
     without_outdated_conditions,
 )
+from kubevnfm_infra_k8s.domain.passing_objects import has_done_its_work
 from kubevnfm_infra_k8s.domain.reading import kubevirt
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.reading.ready_when import parse
@@ -244,13 +245,8 @@ def age_s(body: Body, now: datetime) -> float:
     return (now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
 
 
-def is_complete_job(body: Body) -> bool:
-    """Return whether the object is a Job that has ended well, which no later change can take back."""
-    return (group_of(str(body.get("apiVersion"))), body.get("kind")) == ("batch", "Job") and _is_true(body, "Complete")
-
-
 def _job(body: Body, _: Observation) -> Verdict:
-    if _is_true(body, "Complete"):
+    if has_done_its_work(body):
         return CURRENT
     if _is_true(body, "Failed"):
         return _failed(body, "Failed")

@@ -12,8 +12,8 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.concurrency import is_set
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.passing_objects import has_done_its_work
 from kubevnfm_infra_k8s.domain.ports import Cluster, Seen
-from kubevnfm_infra_k8s.domain.reading.readiness import is_complete_job
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 
@@ -64,7 +64,7 @@ class View:
     changed_at: dict[ObjectKey, float] = field(default_factory=dict)
     """Loop time of the last change of each object."""
     complete: set[ObjectKey] = field(default_factory=set)
-    """The Jobs that were seen complete. They stay complete after they were collected."""
+    """The objects that were seen to have done their work. They stay complete after they were collected."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: VnfmError | None = None
 
@@ -144,7 +144,7 @@ class View:
             self.bodies[key] = body
             self.changed_at[key] = now
             # Here, because the next version may be its deletion before anything else looks.
-            if is_complete_job(body):
+            if has_done_its_work(body):
                 self.complete.add(key)
         self._changed.set()
 

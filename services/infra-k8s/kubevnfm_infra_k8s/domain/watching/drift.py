@@ -53,7 +53,7 @@ class Sighting:
 
 
 def is_compared(entry: Entry) -> bool:
-    """Return whether the object has to exist: it was confirmed, and is no Job that has ended and may be collected."""
+    """Return whether the object is ours to compare: it was confirmed, and has not done its work, as a Job that has ended."""
     return bool(entry.uid) and not entry.is_complete
 
 
@@ -63,7 +63,7 @@ def judge(entry: Entry, seen: Sighting | None) -> Deviation | None:
     An object whose fields are not known (an earlier version has applied it) is judged by its existence.
     """
     if seen is None or (seen.is_going and seen.uid == entry.uid):
-        return "missing"
+        return None if entry.may_be_gone else "missing"
     if seen.uid != entry.uid:
         return "replaced"
     return "changed" if entry.owned and entry.owned not in seen.fields else None

@@ -13,10 +13,11 @@ from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
+from kubevnfm_infra_k8s.domain.passing_objects import has_done_its_work
 from kubevnfm_infra_k8s.domain.ports import Cluster, Expressions
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.kubevirt import DISKS, MACHINE
-from kubevnfm_infra_k8s.domain.reading.readiness import is_complete_job, judge
+from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Evaluation, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
 from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
@@ -52,7 +53,7 @@ class ReadinessWait:
     silence_since: Callable[[datetime], timedelta] = lambda _: timedelta()
     """See `Beginning`."""
     complete: set[ObjectKey] = field(default_factory=set)
-    """The Jobs that were seen complete, in all waits of this step."""
+    """The objects that were seen to have done their work (Jobs, requests of certificates), in all waits of this step."""
     _shown: dict[ObjectKey, float] = field(default_factory=dict)
     """When the answer to a write has shown an object ready; none from before the last wait."""
 
@@ -181,7 +182,7 @@ class ReadinessWait:
 
     def is_ready_in(self, body: Body, each: Awaited) -> bool:
         """Return whether the answer to a write shows the object ready, so that it need not be looked for."""
-        if is_complete_job(body):
+        if has_done_its_work(body):
             self.complete.add(each.key)
         # Expressions are evaluated in another process, and look at what a controller has written.
         is_ready = each.key in self.complete or (each.wanted is None and self._verdict(each, body).is_current)
