@@ -14,6 +14,7 @@ from kubevnfm_kit.files import private_folder
 from kubevnfm_kit.ids import new_id
 from pydantic import BaseModel, ConfigDict
 
+from kubevnfm_clients.cache_folder import CHARTS, GIB, UNFINISHED, CacheFolder
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartUnavailable
 
@@ -87,16 +88,25 @@ class HttpFetchedCharts:
     """`FetchedCharts` over HTTP, with copies in a cache folder that may be emptied at any time."""
 
     def __init__(
-        self, base_url: str, token: str, session: aiohttp.ClientSession, *, cache_dir: Path, wait_s: float = 15.0
+        self,
+        base_url: str,
+        token: str,
+        session: aiohttp.ClientSession,
+        *,
+        cache_dir: Path,
+        cache_gib: float = 20.0,
+        wait_s: float = 15.0,
     ) -> None:
         self._api = InternalApi("lcm-api", base_url, token, session)
-        self._folder, self._wait_s = cache_dir / "charts", wait_s
+        self._folder, self._wait_s = cache_dir / CHARTS, wait_s
+        self._cache = CacheFolder(cache_dir, int(cache_gib * GIB))
 
     async def archive(self, wanted: ChartWanted) -> Path:
         chart_id = wanted.digest.rpartition(":")[2]
         # Also if a copy is here: lcm-api knows by this that the chart is used.
         state = await self._fetched(chart_id, wanted)
         path = self._folder / f"{chart_id}.tgz"
+        await asyncio.to_thread(self._cache.use, path)
         # Each time, because the cache is a folder that others could write to.
         if await asyncio.to_thread(_digest, path) != state.sha256:
             await self._download(chart_id, path)
@@ -104,6 +114,7 @@ class HttpFetchedCharts:
                 raise ChartUnavailable(
                     f"chart {wanted.oci}: the copy has another digest than the chart that was fetched"
                 )
+            await asyncio.to_thread(self._cache.make_room)
         return path
 
     async def _fetched(self, chart_id: str, wanted: ChartWanted) -> ChartState:
@@ -135,7 +146,7 @@ class HttpFetchedCharts:
 
     async def _download(self, chart_id: str, path: Path) -> None:
         await asyncio.to_thread(private_folder, self._folder)
-        part = self._folder / f"{new_id()}.part"
+        part = self._folder / f"{UNFINISHED}{new_id()}"
         try:
             with await asyncio.to_thread(part.open, "wb") as file:
                 async for chunk in self._api.stream("charts", chart_id, "archive"):

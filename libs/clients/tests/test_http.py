@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import shutil
+import time
 import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -235,6 +238,40 @@ async def test_a_package_that_was_cut_short_is_not_there_and_is_fetched_again(
 
     service.cut_short = False
     assert (await packages.folder(PACKAGE)).is_dir()
+
+
+async def test_copies_that_are_not_used_make_room(
+    service: Service, session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """MC-125: the least recently used ones above the limit, and those that no operation needs; what may be in use stays."""
+    now, day = time.time(), 86_400.0
+    ages = {"old": 3, "older": 4, "unused": 31, "recent": 0.9, "fetching-x": 2, "fetching-y": 0.9}
+    for name, days in ages.items():
+        for place in (tmp_path / name, tmp_path / "charts" / name):
+            place.parent.mkdir(exist_ok=True)
+            if place.parent == tmp_path:
+                place.mkdir()
+                (place / "file").write_bytes(b"x" * 40_000)
+            else:
+                place.write_bytes(b"x" * 40_000)
+            os.utime(place, (now - days * day,) * 2)
+    kibibytes = 2**20
+    left = {"recent", "fetching-y", "c0ffee"}
+
+    async def have(limit_kib: float, *named: str) -> set[str]:
+        for each in tmp_path.glob("c0ffee"):
+            shutil.rmtree(each)
+        packages = HttpPackages(service.url, TOKEN, session, cache_dir=tmp_path, cache_gib=limit_kib / kibibytes)
+        for name in named:
+            await packages.folder(PackageRef(package_id="p", vnfd_id="d", checksum=name))
+        await packages.folder(PACKAGE)
+        return {each.relative_to(tmp_path).as_posix() for each in (*tmp_path.iterdir(), *tmp_path.glob("charts/*"))}
+
+    charts = {"charts", "charts/old", "charts/recent", "charts/fetching-y"}
+    assert await have(190) == {"old", *left, *charts}
+    # One that was asked for is used.
+    assert await have(1, "old") == {"old", *left, *charts} - {"charts/old"}
+    assert service.calls == ["/internal/v1/packages/p-1/archive"] * 2
 
 
 async def test_files_and_logs_are_streamed(service: Service, session: aiohttp.ClientSession, tmp_path: Path) -> None:

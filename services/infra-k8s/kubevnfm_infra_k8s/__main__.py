@@ -21,8 +21,18 @@ from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
 @asynccontextmanager
 async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
     """Enter the service with its clients of other services; yield its port."""
-    packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
-    charts = HttpFetchedCharts(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
+    packages = HttpPackages(
+        settings.lcm_api_url,
+        *peers.credentials("lcm-api"),
+        cache_dir=settings.cache_dir,
+        cache_gib=settings.cache_disk_gib,
+    )
+    charts = HttpFetchedCharts(
+        settings.lcm_api_url,
+        *peers.credentials("lcm-api"),
+        cache_dir=settings.cache_dir,
+        cache_gib=settings.cache_disk_gib,
+    )
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     identities = HttpCloudIdentities(settings.vim_registry_url, *peers.credentials("vim-registry"))
     regions = HttpCloudRegions(settings.vim_registry_url, *peers.credentials("vim-registry"), backends.key_ring)

@@ -72,6 +72,8 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     helm: str = "helm"
     """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``; the program itself, not a script that
     calls it, because it is run confined."""
+    cache_disk_gib: float = Field(default=20.0, gt=0)
+    """The limit of that folder: above it the least recently used copies are removed, but none that was used in the last day."""
 
     @field_validator("helm")
     @classmethod

@@ -19,7 +19,12 @@ from kubevnfm_infra_openstack.wiring import SERVICE, infra_openstack
 @asynccontextmanager
 async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
     """Enter the service with its clients of other services; yield the port of its health endpoints."""
-    packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
+    packages = HttpPackages(
+        settings.lcm_api_url,
+        *peers.credentials("lcm-api"),
+        cache_dir=settings.cache_dir,
+        cache_gib=settings.cache_disk_gib,
+    )
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     host, port = settings.health_host, settings.health_port
     async with (

@@ -44,3 +44,5 @@ class Settings(ProcessSettings):
     trust_packages: bool = False
     """Whether code of packages is also run where the kernel refuses to confine it. Off, because such code could then read
     what this service can read: the key ring, the token of the services and the database."""
+    cache_disk_gib: float = Field(default=20.0, gt=0)
+    """The limit of that folder: above it the least recently used copies are removed, but none that was used in the last day."""

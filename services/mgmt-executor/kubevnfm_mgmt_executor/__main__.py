@@ -17,7 +17,12 @@ from kubevnfm_mgmt_executor.wiring import SERVICE, MgmtExecutor, mgmt_executor
 
 def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[MgmtExecutor]:
     """Return the service with its clients of other services."""
-    packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
+    packages = HttpPackages(
+        settings.lcm_api_url,
+        *peers.credentials("lcm-api"),
+        cache_dir=settings.cache_dir,
+        cache_gib=settings.cache_disk_gib,
+    )
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     networks = VnfNetworks.from_settings(settings)
     return mgmt_executor(settings, backends, packages=packages, vims=vims, networks=networks)

@@ -82,6 +82,8 @@ class Settings(ProcessSettings, ReceiverSettings, VnfNetworkSettings):
     then read what this service can read: the key ring, the token of the services and the database."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays with a worker that died: short for tests, long for slow databases."""
+    cache_disk_gib: float = Field(default=20.0, gt=0)
+    """The limit of that folder: above it the least recently used copies are removed, but none that was used in the last day."""
 
     @field_validator("receiver_url", "callback_master_keys", mode="before")
     @classmethod

@@ -172,6 +172,13 @@ class Charts:
             upload = await self.files.store(stored.id, counted, limit_bytes=self.limit_bytes)
         return {"sizeBytes": upload.size_bytes, "sha256": upload.sha256}
 
+    async def remove_orphans(self) -> None:
+        """Delete archives without a document: a process was killed after it had removed that."""
+        for chart_id in await self.files.ids():
+            if await self.store.get(COLLECTION, chart_id) is None:
+                await self.files.remove(chart_id)
+                log.info("chart_without_document_removed", chart_id=chart_id)
+
     async def copies(self) -> Sequence[Copy]:
         """Return the charts, for the room that they take."""
         return [

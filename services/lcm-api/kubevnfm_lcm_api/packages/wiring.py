@@ -41,6 +41,7 @@ from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 _SWEEP_EVERY_S = 30.0
+_ORPHANS_EVERY_S = 3600.0
 OUTBOXES = (COLLECTION, charts.COLLECTION)
 """Collections whose documents carry messages to send."""
 INDEXES = {
@@ -131,7 +132,11 @@ async def package_parts(
     has_catalogue = artifacts.artifact_catalogue_url is not None
     on_demand = PackagesOnDemand(catalogue, onboarding, copies, store, has_catalogue, artifacts.artifact_timeout_s)
     await onboarding.recover()
-    async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)), schemas:
+    sweeps = {
+        "uploads": repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S),
+        "charts": repeat(fetched.remove_orphans, every_s=_ORPHANS_EVERY_S),
+    }
+    async with background(**sweeps), schemas:
         await asyncio.to_thread(processes.remove_old)
         bundles = BundlePackages(catalogue, onboarding, files, processes)
         yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes, on_demand, fetched), bundles)

@@ -522,6 +522,28 @@ async def test_a_chart_that_is_not_the_one_is_refused(ground: Ground) -> None:
         assert answer.status == 401
 
 
+async def test_a_chart_that_a_killed_process_has_left_is_removed(tmp_path: Path) -> None:
+    """MC-125: its document was removed first; what is held, or being fetched, stays."""
+    shelf, chart = tmp_path / "data" / "charts", a_chart()
+
+    async def until_left_is_gone() -> None:
+        left = shelf / ("1" * 64)
+        left.mkdir(parents=True)
+        (left / "chart.tgz").write_bytes(chart)
+        async with lcm_world(tmp_path):
+            await until_true(lambda: is_gone(left))
+
+    async def is_gone(path: Path) -> bool:
+        return not path.exists()
+
+    await until_left_is_gone()
+    async with a_ground(tmp_path) as ground, a_renderer(ground, wait_s=200) as charts:
+        digest = ground.server.push(chart, CHART)
+        await charts.archive(wanted(ground, digest))
+    await until_left_is_gone()
+    assert (shelf / digest.rpartition(":")[2] / "chart.tgz").read_bytes() == chart
+
+
 async def test_a_chart_stays_while_instances_of_its_package_exist(tmp_path: Path) -> None:
     """MC-048, MC-125: packages and charts share the disk; the least recently used one goes that is not in use."""
     clock = SetClock(datetime(2030, 1, 1, tzinfo=UTC))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,3 +31,6 @@ class DiskChartFiles:
 
     async def remove(self, chart_id: str) -> None:
         await asyncio.to_thread(shutil.rmtree, self._root / chart_id, ignore_errors=True)
+
+    async def ids(self) -> Sequence[str]:
+        return await asyncio.to_thread(lambda: [each.name for each in self._root.glob("*")])

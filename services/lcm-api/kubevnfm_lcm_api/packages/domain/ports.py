@@ -129,6 +129,10 @@ class ChartFiles(Protocol):
         """Delete the archive, if there is one."""
         ...
 
+    async def ids(self) -> Sequence[str]:
+        """Return the charts of which there may be an archive, or a part of one."""
+        ...
+
 
 class BundleArchives(Protocol):
     """Makes packages of the archives of resource bundles."""
