@@ -21,3 +21,7 @@ class VirtualLinkChanged(Event, kind="infra.link.changed", by="infra-k8s"):
     old_status: LinkStatus
     status: LinkStatus
     reason: ErrorText = ""
+    vnf_instance_ids: tuple[str, ...] = ()
+    """The VNF instances that hold it; at most 1,000."""
+    has_more_vnf_instances: bool = False
+    """Whether there are more of them."""

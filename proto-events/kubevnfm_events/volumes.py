@@ -21,3 +21,7 @@ class PersistentVolumeChanged(Event, kind="infra.volume.changed", by="infra-k8s"
     old_phase: VolumePhase
     phase: VolumePhase
     reason: ErrorText = ""
+    vnf_instance_ids: tuple[str, ...] = ()
+    """The VNF instances that use it, or did so before the change; at most 1,000."""
+    has_more_vnf_instances: bool = False
+    """Whether there are more of them."""

@@ -134,6 +134,9 @@ async def test_a_volume_goes_with_its_data_from_one_vnf_to_the_next(bed: Bed, wo
     assert await bed.ground.cluster.get(_NAMESPACES, ObjectKey("v1", "Namespace", "", bed.place("a"))) is None
     assert (await bed.release("a"), await bed.release("a")) == ((), ())
     assert (await bed.users(volume), await reserved(volumes, volume)) == ((), True)
+    # MC-052: the VNF for which it is bound, and which has left it, is named.
+    assert {each.phase: each.vnf_instance_ids for each in volumes.events}.items() >= {"Bound": ("a",)}.items()
+    assert ("Reserved", ("a",)) in [(each.phase, each.vnf_instance_ids) for each in volumes.events]
 
     await bed.hold("b", web, volume)
     await bed.apply("b", web, volume)

@@ -218,10 +218,12 @@ async def test_drift_is_shown_and_repaired_by_the_next_request(bed: Bed) -> None
     assert (seen.status, "was changed by another party: spec/config" in seen.status_detail) == ("DEGRADED", True)
     taken = await bed.world.links.hold(made.link.id, "vnf:1", [bed.ground.namespace], wait_s=60)
     assert taken.status == "READY"
+    await until_true(lambda: _has_event(bed, "READY", "1"))
 
 
-async def _has_event(bed: Bed, status: str) -> bool:
-    return any(event.status == status for event in bed.world.events)
+async def _has_event(bed: Bed, status: str, *vnfs: str) -> bool:
+    """Return whether there was an event, which names the VNFs that hold the link (MC-052)."""
+    return any(event.status == status and event.vnf_instance_ids == vnfs for event in bed.world.events)
 
 
 async def test_what_another_party_has_created_again_is_not_deleted(bed: Bed) -> None:

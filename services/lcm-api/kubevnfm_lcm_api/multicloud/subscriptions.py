@@ -43,7 +43,7 @@ class ChangeFilter(MultiCloudRequest):
 
     types: Annotated[tuple[ChangeType, ...], Field(max_length=_MOST)] = ()
     vnf_ids: Annotated[tuple[str, ...], Field(max_length=_MOST)] = ()
-    """With it, no changes of links, volumes and regions are sent."""
+    """With it, changes of links and volumes are sent that these VNFs use, and none of regions."""
     cloud_region_ids: Annotated[tuple[RegionId, ...], Field(max_length=_MOST)] = ()
 
 
@@ -126,7 +126,9 @@ async def _known_vnfs(request: web.Request, wanted: ChangeFilter, vim_ids: Seque
     for index, type_ in enumerate(wanted.types if wanted.vnf_ids else ()):
         if type_ not in OF_VNFS:
             names = ", ".join(OF_VNFS)
-            raise Unprocessable(f"filter/types[{index}]", f"with vnf_ids, one that is about a VNF expected: {names}")
+            raise Unprocessable(
+                f"filter/types[{index}]", f"with vnf_ids, one that is about a VNF, or what it uses, expected: {names}"
+            )
     for index, each in enumerate(wanted.vnf_ids):
         place = f"filter/vnf_ids[{index}]"
         try:

@@ -136,7 +136,7 @@ def an_event(type_: str, **changes: Any) -> Envelope[Message]:
 
 OF_VNFS = {
     "infra.placement.changed", "lcm.instance.created", "lcm.instance.deleted", "lcm.instance.drifted",
-    "lcm.instance.orphaned", "lcm.operation.changed", "lcm.outputs.changed",
+    "lcm.instance.orphaned", "lcm.operation.changed", "lcm.outputs.changed", "infra.link.changed", "infra.volume.changed",
 }  # fmt: skip
 
 
@@ -160,6 +160,7 @@ async def test_every_type_of_change_is_sent_to_those_whose_filter_fits(tmp_path:
                 asked = {"callback_url": subscriber.uri, "filter": wanted}
                 (await gateway.call("POST", SUBSCRIPTIONS, asked)).must(201)
             own: dict[str, Any] = {"vnf_instance_id": vnf_id, "vim_ids": ("vim-edge",), "vim_id": "vim-edge"}
+            own["vnf_instance_ids"] = ("another", vnf_id)
             for type_ in types:
                 for changes in ({}, own):
                     known = {name: each for name, each in changes.items() if name in an_event(type_).data.model_dump()}
@@ -174,7 +175,12 @@ async def test_every_type_of_change_is_sent_to_those_whose_filter_fits(tmp_path:
                 assert each.body["source"].rpartition("/")[2] in {"infra-k8s", "lcm-api", "vim-registry"}
             keys = [each.body["type"][9:-3] for each in await heard(mine, len(OF_VNFS))]
             assert sorted(keys) == sorted(OF_VNFS)
-            assert {each.body["subject"] for each in mine.received} == {vnf_id}
+            of_links = {"5d3c0b8e-51a4-4a0e-9d57-0a4f4a1f7c21", "77aa01c2-3b9e-4c7b-8d57-0a4f4a1f7c33"}
+            assert {each.body["subject"] for each in mine.received} == {vnf_id, *of_links}
+            # One that more VNFs hold than are named is sent for each of them.
+            mine.received.clear()
+            await gateway.world.bus.publish(an_event("infra.link.changed", has_more_vnf_instances=True))
+            assert (await heard(mine, 1))[0].body["data"]["has_more_vnf_instances"] is True
             keys = [each.body["type"][9:-3] for each in await heard(there, len(types) - 1)]
             assert sorted(keys) == sorted(set(types) - {"vim.unreachable"})
 

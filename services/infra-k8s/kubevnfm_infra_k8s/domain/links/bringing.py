@@ -26,6 +26,7 @@ from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Lin
 from kubevnfm_infra_k8s.domain.links.spec import LinkBody
 from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Body, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reconciling.holders import vnfs_among
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched
 from kubevnfm_infra_k8s.domain.reconciling.ports import Turns
 from kubevnfm_infra_k8s.domain.verdicts import Status
@@ -346,6 +347,7 @@ class Bringing:
         event = VirtualLinkChanged(
             link_id=link.id, name=link.name, cloud_region_id=link.cloud_region_id, vim_id=link.vim_id,
             old_status=before.status, status=status, reason=changed.status_detail,
+            **vnfs_among(link.references),
         )  # fmt: skip
         now = rfc3339(self.clock.now())
         await self.records.replace(changed.model_copy(update={"updated_at": now}), event if is_news else None)

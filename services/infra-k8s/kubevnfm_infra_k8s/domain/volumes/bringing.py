@@ -48,6 +48,8 @@ class Bringing:
 
     def __init__(self, cluster: Cluster, records: VolumeRecords, volume: Volume) -> None:
         self._cluster, self._records, self.volume = cluster, records, volume
+        # One that leaves gets the change that it causes too.
+        self._leaving = [each.reference for each in volume.uses if each.is_leaving]
 
     async def bring(self) -> None:
         """Have what is wanted; the document says so at the end. A user that is stuck does not stop the others."""
@@ -174,7 +176,7 @@ class Bringing:
 
     async def _save(self, changed: Volume) -> None:
         if changed.document() != self.volume.document():
-            self.volume = await self._records.replace(changed, change_of(self.volume, changed))
+            self.volume = await self._records.replace(changed, change_of(self.volume, changed, self._leaving))
 
 
 def _raise(problems: Sequence[Problem]) -> None:

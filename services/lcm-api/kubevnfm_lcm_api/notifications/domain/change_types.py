@@ -37,9 +37,12 @@ class About:
     first: Sequence[str] = ()
     """Those that one for several changes has as the first change had them; all others are of the last one."""
 
+    has_users: bool = False
+    """Whether the event names the VNFs that use the thing."""
+
     @property
     def is_of_vnf(self) -> bool:
-        """Whether a VNF is named."""
+        """Whether the thing is a VNF, or a part of one."""
         return self.subject == _VNF
 
     @property
@@ -86,9 +89,9 @@ class AboutOutputs(About):
 
 
 ABOUT: Final[Mapping[ChangeType, About]] = {
-    "infra.link.changed": About(VirtualLinkChanged, "link_id", first=("old_status",)),
+    "infra.link.changed": About(VirtualLinkChanged, "link_id", first=("old_status",), has_users=True),
     "infra.placement.changed": AboutPlacement(PlacementChanged, _VNF),
-    "infra.volume.changed": About(PersistentVolumeChanged, "volume_id", first=("old_phase",)),
+    "infra.volume.changed": About(PersistentVolumeChanged, "volume_id", first=("old_phase",), has_users=True),
     "lcm.instance.created": About(InstanceCreated, _VNF),
     "lcm.instance.deleted": About(InstanceDeleted, _VNF),
     "lcm.instance.drifted": About(InstanceDrifted, _VNF),
@@ -101,5 +104,5 @@ ABOUT: Final[Mapping[ChangeType, About]] = {
     "vim.reachable": About(VimBecameReachable, _VIM),
     "vim.unreachable": About(VimWentUnreachable, _VIM),
 }
-OF_VNFS: Final[Sequence[ChangeType]] = [each for each in CHANGE_TYPES if ABOUT[each].is_of_vnf]
+OF_VNFS: Final[Sequence[ChangeType]] = [each for each in CHANGE_TYPES if ABOUT[each].is_of_vnf or ABOUT[each].has_users]
 """The types that a filter by VNF finds."""

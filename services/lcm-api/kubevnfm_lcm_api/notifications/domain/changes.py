@@ -30,8 +30,11 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
 
 ANY_CHANGE: Final = "change"
 """The key of subscriptions to all types: ``*`` there is any news of life cycles."""
+ANY_VNF: Final = "vnf"
+"""The key of subscriptions to changes of some VNFs: they get those of a link that more VNFs hold than its event can name."""
 OF_ONAP: Final[ChangeType] = "infra.placement.changed"
 """The type that ONAP's clients understand."""
+_USERS, _MORE_USERS = "vnf_instance_ids", "has_more_vnf_instances"
 _FIRST_SOURCE: Final = "/kubevnfm/infra-k8s"
 """That of the changes which earlier versions have stored, all of this type."""
 _EVENT: Final = "application/cloudevents+json"
@@ -66,7 +69,9 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
         types = (OF_ONAP,) if self.onap is not None else self.types
         return {
             "types": list(types) or [ANY_CHANGE],
-            "instances": [f"id:{each}" for each in self.vnf_instance_ids] or [ANY],
+            "instances": [*(f"id:{each}" for each in self.vnf_instance_ids), ANY_VNF]
+            if self.vnf_instance_ids
+            else [ANY],
             "regions": list(self.vim_ids) or [ANY],
         }
 
@@ -74,6 +79,7 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
 def _announced(type_: ChangeType, event: Message) -> Announcement:
     about = change_types.ABOUT[type_]
     vnf = {"vnfInstanceId": str(getattr(event, about.subject))} if about.is_of_vnf else {}
+    unnamed = [ANY_VNF] if getattr(event, _MORE_USERS, False) else []
     one = getattr(event, "vim_id", None)
     vim_ids = getattr(event, "vim_ids", ()) if one is None else (one,)
 
@@ -86,7 +92,7 @@ def _announced(type_: ChangeType, event: Message) -> Announcement:
         type_,
         {
             "types": [ANY_CHANGE, type_],
-            "instances": [ANY, *(f"id:{each}" for each in vnf.values())],
+            "instances": [ANY, *(f"id:{each}" for each in (*vnf.values(), *getattr(event, _USERS, ()))), *unnamed],
             "regions": [ANY, *vim_ids],
         },
         attributes,
