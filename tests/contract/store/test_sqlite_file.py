@@ -16,7 +16,7 @@ import pytest
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, by
-from kubevnfm_store.sqlite.catalogue import Catalogue
+from kubevnfm_store.sqlite.catalogue import Catalogue, index_sql
 from kubevnfm_store.sqlite.filters import Paths, Sql
 from kubevnfm_store.sqlite.queries import counting, selects
 from kubevnfm_store.sqlite.readers import Readers
@@ -66,6 +66,7 @@ async def test_queries_on_indexed_paths_use_their_index(tmp_path: Path, query: Q
     file = tmp_path / "documents.db"
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", INDEXES)
+        await store.insert("things", "a", {"name": "a"})
         found = plans(file, lambda things: selects(things, query))
     assert len(found) == steps
     for text in found:
@@ -78,12 +79,59 @@ async def test_counting_and_the_outbox_use_indexes(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", INDEXES)
+        await store.insert("things", "a", {"name": "a"})
         [count, outbox] = plans(
             file, lambda things: [counting(things, by(vnfdId="x"), 10), Sql(PENDING, ("things", "things", 100))]
         )
         assert "index_things_" in count
         assert "SCAN" not in outbox
         assert outbox.count("INDEX outbox_pending") == 2
+
+
+async def test_a_collection_without_documents_is_not_searched_until_it_has_some(tmp_path: Path) -> None:
+    file, everything = tmp_path / "documents.db", Query()
+
+    async def found(store: SqliteStore) -> list[str]:
+        ids = [each.id for each in await store.find("things", everything)]
+        assert await store.count("things", everything.filter, limit=9) == len(ids)
+        return ids
+
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", INDEXES)
+        assert await found(store) == []
+        assert await store.delete_many("things", everything.filter) == 0
+        await store.insert("things", "a", {"name": "a"})
+        assert await found(store) == ["a"]
+        assert await store.delete("things", "a")
+        assert await found(store) == []
+        # In one transaction, of which some operations are refused after those that fill and empty the collection.
+        results = await asyncio.gather(
+            store.insert("things", "a", {"name": "a"}),
+            store.insert("things", "b", {"name": "a"}),
+            store.delete("things", "a"),
+            store.update("things", "a", {"name": "x"}),
+            store.insert("things", "c", {"name": "c"}),
+            store.insert("things", "d", {"name": "c"}),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in results if isinstance(each, Exception)] == [
+            AlreadyExists,
+            RevisionConflict,
+            AlreadyExists,
+        ]
+        assert await found(store) == ["c"]
+    async with SqliteStore.open(file) as store:
+        assert await found(store) == ["c"]
+        assert await store.delete_many("things", by(name="c")) == 1
+        assert await found(store) == []
+    async with SqliteStore.open(file) as store:
+        assert await found(store) == []
+        await store.insert("things", "a", {"name": "a"})
+        assert await found(store) == ["a"]
+        await store.delete("things", "a")
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("DROP TABLE documents_things")
+        assert await found(store) == []
 
 
 @pytest.mark.parametrize(
@@ -121,6 +169,31 @@ async def test_searches_over_arrays_do_not_read_the_collection(
         assert "SEARCH elements USING" in text
         assert "SCAN documents_things" not in text
         assert "SEARCH documents_things USING" in text
+
+
+async def test_no_write_copies_arrays_into_an_index(tmp_path: Path) -> None:
+    file = tmp_path / "documents.db"
+
+    def indexed() -> list[str]:
+        with closing(sqlite3.connect(file)) as connection:
+            rows = connection.execute("SELECT sql FROM sqlite_schema WHERE name GLOB 'index_things_*'").fetchall()
+        return [path for path in ("vimIds", "vnfdId") if any(f'"{path}"' in sql for (sql,) in rows)]
+
+    for _ in range(2):
+        async with SqliteStore.open(file) as store:
+            await store.ensure_indexes("things", OF_ARRAYS)
+            if await store.get("things", "a") is None:
+                await store.insert("things", "a", {"vimIds": "v1"})
+                assert indexed() == ["vimIds", "vnfdId"]
+                await store.replace("things", "a", {"vimIds": ["v1", "v2"]}, if_revision=1)
+            assert indexed() == ["vnfdId"]
+            assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["a"]
+    with closing(sqlite3.connect(file)) as earlier:
+        name, columns, _ = index_sql("things", Index(["vimIds"]))
+        earlier.execute(f"CREATE INDEX {name} ON documents_things ({columns})")
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        assert indexed() == ["vnfdId"]
 
 
 async def test_searches_over_arrays_follow_each_write(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The collections of a file, their indexes, and the values of indexed paths on which documents have arrays.
 
-Only the writer thread changes it; readers compile their queries with what is on the disk.
+Only the writer thread changes it; readers compile their queries with what is on the disk. A collection without documents
+needs no search: many are searched several times a second and for each event, and most installations never fill them all.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class Catalogue:
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_TABLES)
         self._has_news = True
+        self._empty: set[str] = set()
         self._published: Mapping[str, Paths] = {}
+        self._filled: Mapping[str, Paths] = {}
+        """Those published that have documents."""
         connection.execute("BEGIN IMMEDIATE")
         if connection.execute(_EARLIER).fetchone():
             self._list_again(connection)
@@ -71,6 +75,7 @@ class Catalogue:
             return
         # First: if reading fails too, `add` reads each collection when it is written.
         self._paths: dict[str, Paths] = {}
+        self._empty = set()
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
         for (name,) in tables.fetchall():
             self._read(connection, name.removeprefix("documents_"))
@@ -82,11 +87,15 @@ class Catalogue:
         """
         if self._has_news:
             self._published = {**self._published, **self._paths}
+            # What a failed `reread` has left out is as it was: its transaction has changed nothing.
+            known = {name for name in self._published if name not in self._paths and name not in self._filled}
+            empty = self._empty | known
+            self._filled = {name: paths for name, paths in self._published.items() if name not in empty}
             self._has_news = False
 
     def published(self, collection: str) -> Paths | None:
-        """Return what readers can ask for; None if the collection does not exist."""
-        return self._published.get(collection)
+        """Return what readers can ask for; None if the collection does not exist, or has no documents."""
+        return self._filled.get(collection)
 
     def add(self, connection: sqlite3.Connection, collection: str) -> Paths:
         """Create the collection's table if it is missing; return its paths for the writer."""
@@ -100,18 +109,39 @@ class Catalogue:
         )
         return self._read(connection, collection)
 
-    def index_elements(self, connection: sqlite3.Connection, collection: str, id: str, body: JsonMapping) -> None:
-        """Bring ``elements`` up to date with a document that is written in the same transaction."""
+    def fill(self, collection: str) -> None:
+        """Note that a document is inserted into the collection."""
+        if collection in self._empty:
+            self._empty.remove(collection)
+            self._has_news = True
+
+    def remove(self, connection: sqlite3.Connection, collection: str) -> None:
+        """Note that documents of the collection were deleted."""
+        if not _has_documents(connection, collection):
+            self._empty.add(collection)
+            self._has_news = True
+
+    def index_elements(
+        self, connection: sqlite3.Connection, collection: str, id: str, body: JsonMapping, *, is_new: bool = False
+    ) -> None:
+        """Bring ``elements`` up to date with a document that is written in the same transaction.
+
+        ``is_new``: the document is inserted, so it has none yet.
+        """
         for path in self._paths[collection].single:
             if _leads_to_array(body, path):
                 self._list_elements(connection, collection, path)
         many = self._paths[collection].many
         if not many:
             return
+        now = {row for path in many for row in _rows(path, body)}
+        if is_new:
+            connection.executemany(_ELEMENT, [(collection, id, *row) for row in now])
+            return
         stored = connection.execute(
             "SELECT path, type, value FROM elements WHERE collection = ? AND document = ?", (collection, id)
         )
-        before, now = set(stored.fetchall()), {row for path in many for row in _rows(path, body)}
+        before = set(stored.fetchall())
         connection.executemany(
             "DELETE FROM elements WHERE collection = ? AND document = ? AND path = ? AND type = ? AND value = ?",
             [(collection, id, *row) for row in before - now],
@@ -120,19 +150,16 @@ class Catalogue:
 
     def index(self, connection: sqlite3.Connection, collection: str, indexes: Sequence[Index]) -> None:
         """Create missing indexes. Raises AlreadyExists if stored documents violate a unique one."""
-        self.add(connection, collection)
+        many = self.add(connection, collection).many
         for index in indexes:
-            # The id at the end serves key-set pages. In a unique index it would make every entry unique.
-            columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])
-            having = ""
-            if index.sparse:
-                # By id alone, or a page in the order of the ids would be read from the table.
-                columns, having = "id", f" WHERE {' AND '.join(is_there(path) for path in index.fields)}"
-            digest = hashlib.sha256(f"{index.unique}:{columns}{having}".encode()).hexdigest()[:12]
+            name, columns, having = index_sql(collection, index)
+            if not index.unique and not index.sparse and len(index.fields) == 1 and index.fields[0] in many:
+                connection.execute(f"DROP INDEX IF EXISTS {name}")  # an earlier version has made it
+                continue
             try:
                 connection.execute(
                     f"CREATE {'UNIQUE ' if index.unique else ''}INDEX IF NOT EXISTS"
-                    f' "index_{collection}_{digest}" ON {table_of(collection)} ({columns}){having}'
+                    f" {name} ON {table_of(collection)} ({columns}){having}"
                 )
             except sqlite3.IntegrityError as error:
                 raise AlreadyExists(f"{collection}: documents share values of {', '.join(index.fields)}") from error
@@ -149,6 +176,10 @@ class Catalogue:
         states = rows.fetchall()
         single, many = (frozenset(path for state, path in states if state == wanted) for wanted in (_SINGLE, _MANY))
         self._paths[collection] = paths = Paths(collection, single, many)
+        if _has_documents(connection, collection):
+            self._empty.discard(collection)
+        else:
+            self._empty.add(collection)
         self._has_news = True
         return paths
 
@@ -172,9 +203,23 @@ class Catalogue:
         )
         for document, text in connection.execute(f"SELECT id, body FROM {table}"):
             connection.executemany(_ELEMENT, [(collection, document, *row) for row in _rows(path, loaded(text))])
+        # No search reads the path's index any more, and each write would copy whole arrays into it.
+        connection.execute(f"DROP INDEX IF EXISTS {index_sql(collection, Index([path]))[0]}")
         state = "UPDATE searched_paths SET has_arrays = ? WHERE collection = ? AND path = ?"
         connection.execute(state, (_MANY, collection, path))
         self._read(connection, collection)
+
+
+def index_sql(collection: str, index: Index) -> tuple[str, str, str]:
+    """Return the quoted name of an index, its columns, and which documents it holds."""
+    # The id at the end serves key-set pages. In a unique index it would make every entry unique.
+    columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])
+    having = ""
+    if index.sparse:
+        # By id alone, or a page in the order of the ids would be read from the table.
+        columns, having = "id", f" WHERE {' AND '.join(is_there(path) for path in index.fields)}"
+    digest = hashlib.sha256(f"{index.unique}:{columns}{having}".encode()).hexdigest()[:12]
+    return f'"index_{collection}_{digest}"', columns, having
 
 
 def _rows(path: str, body: JsonMapping) -> Iterator[tuple[str, str, Any]]:
@@ -189,6 +234,10 @@ def _rows(path: str, body: JsonMapping) -> Iterator[tuple[str, str, Any]]:
                 yield path, "real" if isinstance(value, float) else "integer", bindable(value)
             case "text":
                 yield path, "text", str(value)
+
+
+def _has_documents(connection: sqlite3.Connection, collection: str) -> bool:
+    return connection.execute(f"SELECT 1 FROM {table_of(collection)} LIMIT 1").fetchone() is not None
 
 
 def _prefixes(path: str) -> list[str]:

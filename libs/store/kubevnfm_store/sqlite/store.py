@@ -65,11 +65,12 @@ class SqliteStore:
             self._catalogue.add(connection, collection)
             # In the same transaction as the body: a filter that trusts the index must not miss an array stored a moment
             # before.
-            self._catalogue.index_elements(connection, collection, id, body)
+            self._catalogue.index_elements(connection, collection, id, body, is_new=True)
             try:
                 connection.execute(f"INSERT INTO {table_of(collection)} VALUES (?, 1, ?)", (id, text))
             except sqlite3.IntegrityError as error:
                 _refuse(collection, id, error)
+            self._catalogue.fill(collection)
             _post(connection, collection, id, messages)
             return Stored(id, 1, loaded(text))
 
@@ -137,15 +138,22 @@ class SqliteStore:
                 raise RevisionConflict(f"{collection}/{id}: at revision {row[0]}, not {if_revision}")
             # Its messages stay: they have a table of their own and are published from there.
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (id,))
+            self._catalogue.remove(connection, collection)
             _post(connection, collection, id, messages)
             return True
 
         return await self._writer.do(write)
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
+        if self._catalogue.published(collection) is None:
+            return 0
+
         def write(connection: sqlite3.Connection) -> int:
             fits = condition(filter, self._catalogue.add(connection, collection))
-            return connection.execute(f"DELETE FROM {table_of(collection)} WHERE {fits.text}", fits.params).rowcount
+            deleted = connection.execute(f"DELETE FROM {table_of(collection)} WHERE {fits.text}", fits.params).rowcount
+            if deleted:
+                self._catalogue.remove(connection, collection)
+            return deleted
 
         return await self._writer.do(write)
 
