@@ -168,6 +168,9 @@ async def watching(
     A pair that does not fit (one file is written, the other not yet) is tried again at the next check; until then
     the earlier certificates stay in use.
     """
+    if not files:
+        yield
+        return
     seen = await asyncio.to_thread(_signature, files)
 
     async def look() -> None:

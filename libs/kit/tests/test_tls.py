@@ -196,6 +196,12 @@ async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None
         assert await until(is_served)
 
 
+async def test_without_files_there_is_nothing_to_look_at() -> None:
+    before = asyncio.all_tasks()
+    async with client_context(ClientTls(), look_every_s=0.0):
+        assert asyncio.all_tasks() == before
+
+
 def test_calls_without_files_share_the_cas_of_the_machine(tmp_path: Path) -> None:
     """To read them takes 20 ms. A context that any file belongs to is its own."""
     ca = Authority(tmp_path, "one").file

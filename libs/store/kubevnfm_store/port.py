@@ -45,6 +45,17 @@ class PendingOutbox:
     messages: Sequence[Outgoing]
 
 
+class Writes(Protocol):
+    """Waits for writes to a collection."""
+
+    async def following(self, *, look_s: float, longest_s: float) -> None:
+        """Return when the collection was written since the last return, or since this was made.
+
+        ``longest_s``: returns by then at the latest. ``look_s``: the same where other processes write, whose writes are not seen.
+        """
+        ...
+
+
 class DocumentStore(Protocol):
     """The database as services use it. An adapter is an async context manager.
 
@@ -118,6 +129,10 @@ class DocumentStore(Protocol):
 
     async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
         """Remove published messages (their ids by document) in as few calls as possible; revisions stay."""
+        ...
+
+    def writes_to(self, collection: str) -> Writes:
+        """Return what waits for writes to a collection from now on."""
         ...
 
     async def is_ready(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_worker.rounds import Rounds
+from kubevnfm_worker.rounds import ROUNDS, Rounds
 from worlds.set_clock import SetClock
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,6 +28,26 @@ async def test_two_kinds_of_work_are_independent(store: DocumentStore) -> None:
     clock = SetClock(START)
     assert await Rounds(store, clock, "look", 60.0).is_ours()
     assert await Rounds(store, clock, "ask", 60.0).is_ours()
+
+
+@pytest.mark.looptime
+async def test_a_round_without_work_is_claimed_by_no_process(store: DocumentStore) -> None:
+    done, due = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        done.set()
+
+    async def is_due() -> bool:
+        return due.is_set()
+
+    rounds = Rounds(store, SetClock(START), "bring", 10.0)
+    async with background(bring=rounds.repeat(work, is_due=is_due)):
+        await asyncio.sleep(25.0)
+        assert not done.is_set()
+        assert await store.get(ROUNDS, "bring") is None
+        due.set()
+        await done.wait()
+    assert await store.get(ROUNDS, "bring") is not None
 
 
 async def starts(work: Callable[[int], Coroutine[None, None, None]], count: int, **how: float) -> list[float]:

@@ -313,7 +313,7 @@ async def _health_checks(
     turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
     on_all = ReconcilingWork[StoredCheck]("health-check", records, turning, known, vims, clusters, on_checks, clock)
     rounds = Rounds(store, clock, "health_checks", settings.reconcile_rounds_s)
-    async with on_all.running(), background(health_checks=rounds.repeat(on_all.bring_all)):
+    async with on_all.running(), background(health_checks=rounds.repeat(on_all.bring_all, is_due=on_all.has_work)):
         yield HealthCheckOwner(records, releases, hooks, on_all, clock, settings.ready_timeout_s)
 
 
@@ -388,4 +388,5 @@ def _rounds(
     """Look at all documents in rounds while the block lasts, one process in each: more often at those with work."""
     often = Rounds(backends.store, backends.clock, name, settings.reconcile_rounds_s)
     drift = Rounds(backends.store, backends.clock, f"{name}_drift", settings.reconcile_drift_rounds_s)
-    return background(**{name: often.repeat(work.bring_all), f"{name}_drift": drift.repeat(work.look_at_all)})
+    bringing = often.repeat(work.bring_all, is_due=work.has_work)
+    return background(**{name: bringing, f"{name}_drift": drift.repeat(work.look_at_all)})

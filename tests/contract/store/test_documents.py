@@ -46,6 +46,22 @@ class DocumentSuite:
                 assert await store.count(collection, AllOf(), limit=10) <= 1
             assert await store.get(collection, "a") == await inserting
 
+    async def test_writes_to_a_collection_are_followed(self, store: DocumentStore) -> None:
+        things, same, others = store.writes_to("things"), store.writes_to("things"), store.writes_to("other_things")
+        longest_s = 60.0
+        for write in (
+            store.insert("things", "a", {"n": 1}),
+            store.replace("things", "a", {"n": 2}, if_revision=1),
+            store.update("things", "a", {"n": 3}),
+            store.delete("things", "a"),
+        ):
+            await write
+            async with asyncio.timeout(30):
+                await things.following(look_s=0.05, longest_s=longest_s)
+                await same.following(look_s=0.05, longest_s=longest_s)
+        async with asyncio.timeout(30):  # nothing was written
+            await others.following(look_s=60.0, longest_s=0.05)
+
     async def test_what_was_inserted_is_read_again(self, store: DocumentStore) -> None:
         inserted = await store.insert("things", "a", {"x": 1, "y": {"z": [1, "2", None]}})
         assert (inserted.id, inserted.revision) == ("a", 1)

@@ -171,6 +171,25 @@ async def test_searches_over_arrays_do_not_read_the_collection(
         assert "SEARCH documents_things USING" in text
 
 
+async def test_a_write_is_seen_at_once_by_those_who_follow_its_collection(tmp_path: Path) -> None:
+    async with SqliteStore.open(tmp_path / "documents.db") as store:
+        things, others = store.writes_to("things"), store.writes_to("other_things")
+        waiting = asyncio.create_task(things.following(look_s=0.0, longest_s=600.0))
+        waits = asyncio.create_task(others.following(look_s=0.0, longest_s=600.0))
+        await asyncio.sleep(0)
+        with pytest.raises(RevisionConflict):
+            await store.update("things", "a", {"n": 1})
+        assert not waiting.done()  # nothing was written, and there is no look
+        writing = asyncio.create_task(store.insert("things", "a", {"n": 1}))
+        await asyncio.sleep(0)
+        writing.cancel()  # it is written all the same
+        async with asyncio.timeout(30):
+            await waiting
+        assert await store.get("things", "a") is not None
+        assert not waits.done()
+        waits.cancel()
+
+
 async def test_no_write_copies_arrays_into_an_index(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
 

@@ -51,6 +51,8 @@ class Severed:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
+        if name == "writes_to":  # asks nothing
+            return method
 
         async def call(*args: Any, **more: Any) -> Any:
             if self.is_cut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,9 @@ class KeptOutputs:
 
     async def news(self) -> Sequence[InstanceOutputs]:
         return list(self.unseen.values())
+
+    async def await_news(self, *, look_s: float, longest_s: float) -> None:
+        await asyncio.sleep(min(look_s, longest_s))
 
     async def clear_news(self, record: InstanceOutputs) -> None:
         self.unseen.pop(record.vnf_instance_id, None)

@@ -41,6 +41,7 @@ from kubevnfm_store.port import (
     RevisionConflict,
     StoreUnavailable,
     UnsupportedServer,
+    Writes,
 )
 from kubevnfm_store.query import Filter, Index, Query, Stored
 
@@ -268,6 +269,9 @@ class MongoStore:
         if left is not None and not left.get("outbox"):
             await self._settle(collection, id)
 
+    def writes_to(self, collection: str) -> Writes:
+        return _UnseenWrites()
+
     async def is_ready(self) -> bool:
         try:
             await self._database.command("ping")
@@ -379,6 +383,13 @@ class MongoStore:
             except OverflowError as error:
                 raise InvalidInput("body", "an integer in it has more than 64 bits") from error
         raise AssertionError("unreachable")
+
+
+class _UnseenWrites:
+    """Change streams would report them, but they need a replica set."""
+
+    async def following(self, *, look_s: float, longest_s: float) -> None:
+        await asyncio.sleep(min(look_s, longest_s))
 
 
 def _refuse(subject: str, error: PyMongoError) -> NoReturn:

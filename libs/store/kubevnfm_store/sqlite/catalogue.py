@@ -87,7 +87,7 @@ class Catalogue:
         """
         if self._has_news:
             self._published = {**self._published, **self._paths}
-            # What a failed `reread` has left out is as it was: its transaction has changed nothing.
+            # Collections that a failed `reread` has left out are as they were: its transaction has changed nothing.
             known = {name for name in self._published if name not in self._paths and name not in self._filled}
             empty = self._empty | known
             self._filled = {name: paths for name, paths in self._published.items() if name not in empty}

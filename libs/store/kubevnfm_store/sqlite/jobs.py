@@ -25,15 +25,17 @@ class Job:
     operation: Operation[Any]
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Any]
+    then: Callable[[], None] | None = None
+    """Called in the loop when the operation has succeeded, also if its caller was cancelled."""
     result: Any = None
     error: BaseException | None = None
 
 
-async def ask(queue: SimpleQueue[Job | None], operation: Operation[T]) -> T:
+async def ask(queue: SimpleQueue[Job | None], operation: Operation[T], then: Callable[[], None] | None = None) -> T:
     """Put the operation into the queue; return its result once a thread has run it, or raise its error."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
-    queue.put(Job(operation, loop, answer))
+    queue.put(Job(operation, loop, answer, then))
     return await answer
 
 
@@ -50,6 +52,8 @@ def deliver(jobs: Iterable[Job]) -> None:
 
 def _settle(jobs: Iterable[Job]) -> None:
     for job in jobs:
+        if job.then is not None and job.error is None:
+            job.then()
         # Its caller was cancelled.
         if job.answer.done():
             continue

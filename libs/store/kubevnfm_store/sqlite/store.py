@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
+from weakref import WeakSet
 
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_store.changes import change, check_apart, without
-from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
+from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable, Writes
 from kubevnfm_store.query import AllOf, Filter, Index, Query, Stored
 from kubevnfm_store.sqlite.filters import where as condition
 from kubevnfm_store.sqlite.queries import counting, selects, table_of
@@ -30,6 +32,7 @@ class SqliteStore:
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer, self._readers, self._catalogue = writer, readers, writer.catalogue
+        self._following: defaultdict[str, _Followers] = defaultdict(_Followers)
 
     @classmethod
     @asynccontextmanager
@@ -74,7 +77,7 @@ class SqliteStore:
             _post(connection, collection, id, messages)
             return Stored(id, 1, loaded(text))
 
-        return await self._writer.do(write)
+        return await self._writer.do(write, self._following[collection])
 
     async def replace(
         self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
@@ -88,7 +91,7 @@ class SqliteStore:
             _post(connection, collection, id, messages)
             return Stored(id, if_revision + 1, loaded(text))
 
-        return await self._writer.do(write)
+        return await self._writer.do(write, self._following[collection])
 
     async def update(
         self,
@@ -121,7 +124,7 @@ class SqliteStore:
             _post(connection, collection, id, messages)
             return Stored(id, revision + 1, body)
 
-        return await self._writer.do(write)
+        return await self._writer.do(write, self._following[collection])
 
     async def delete(
         self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
@@ -142,7 +145,7 @@ class SqliteStore:
             _post(connection, collection, id, messages)
             return True
 
-        return await self._writer.do(write)
+        return await self._writer.do(write, self._following[collection])
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
         if self._catalogue.published(collection) is None:
@@ -155,7 +158,7 @@ class SqliteStore:
                 self._catalogue.remove(connection, collection)
             return deleted
 
-        return await self._writer.do(write)
+        return await self._writer.do(write, self._following[collection])
 
     async def find(self, collection: str, query: Query) -> Sequence[Stored]:
         paths = self._catalogue.published(collection)
@@ -200,6 +203,9 @@ class SqliteStore:
             )
         )
 
+    def writes_to(self, collection: str) -> Writes:
+        return self._following[collection].new()
+
     async def is_ready(self) -> bool:
         try:
             await self._readers.do(lambda connection: connection.execute("SELECT 1").fetchone())
@@ -225,6 +231,35 @@ class SqliteStore:
             _refuse(collection, id, error)
         if not written:
             raise RevisionConflict(f"{collection}/{id}: deleted, or not at revision {if_revision} any more")
+
+
+class _SeenWrites:
+    """All of a collection: no other process writes to the file."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    async def following(self, *, look_s: float, longest_s: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self.event.wait()
+        self.event.clear()
+
+
+class _Followers:
+    """Those who wait for writes to one collection."""
+
+    def __init__(self) -> None:
+        self._all: WeakSet[_SeenWrites] = WeakSet()
+
+    def new(self) -> _SeenWrites:
+        seen = _SeenWrites()
+        self._all.add(seen)
+        return seen
+
+    def __call__(self) -> None:
+        for each in self._all:
+            each.event.set()
 
 
 PENDING = """

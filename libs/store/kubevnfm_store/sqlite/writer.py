@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -55,14 +56,15 @@ class Writer:
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
-    async def do(self, operation: Operation[T]) -> T:
+    async def do(self, operation: Operation[T], then: Callable[[], None] | None = None) -> T:
         """Run the operation as if in its own transaction; return once it is on the disk.
 
-        An operation that raises changes nothing. A caller that is cancelled may still have written.
+        An operation that raises changes nothing. A caller that is cancelled may still have written. ``then`` is called
+        after each that has written.
         """
         if self._is_closed or not self._thread.is_alive():
             raise StoreUnavailable("the store is closed")
-        return await ask(self._queue, operation)
+        return await ask(self._queue, operation, then)
 
     async def close(self) -> None:
         """Finish the queued operations, then close the file."""

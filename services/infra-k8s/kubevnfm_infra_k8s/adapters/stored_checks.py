@@ -35,6 +35,9 @@ class StoredChecks:
         found = await self._store.find(CHECKS, Query(by(settled=False), exclude=["check"]))
         return [(each.id, str(each.body["vimId"])) for each in found]
 
+    async def has_unsettled(self) -> bool:
+        return await self._store.count(CHECKS, by(settled=False), limit=1) > 0
+
     async def settled(self) -> Sequence[tuple[str, str]]:
         """Return none: nothing of a check that has ended can change."""
         return ()

@@ -114,12 +114,16 @@ class StoredRegions:
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
+        self._writes = store.writes_to(REGIONS)
 
     async def all(self) -> Sequence[Watched]:
         return [_watched(each) for each in await self._store.find(REGIONS, Query())]
 
     async def news(self) -> Sequence[Watched]:
         return [_watched(each) for each in await self._store.find(REGIONS, Query(by(news=True)))]
+
+    async def await_news(self, *, look_s: float, longest_s: float) -> None:
+        await self._writes.following(look_s=look_s, longest_s=longest_s)
 
     async def clear_news(self, region: Watched) -> None:
         # If it is changed meanwhile, it is news again.

@@ -28,6 +28,7 @@ class StoredOutputs:
 
     def __init__(self, store: DocumentStore, outbox: Outbox) -> None:
         self._store, self._outbox = store, outbox
+        self._writes = store.writes_to(OUTPUTS)
 
     async def get(self, vnf_instance_id: str) -> InstanceOutputs | None:
         stored = await self._store.get(OUTPUTS, vnf_instance_id)
@@ -64,6 +65,9 @@ class StoredOutputs:
 
     async def news(self) -> Sequence[InstanceOutputs]:
         return [_record(each) for each in await self._store.find(OUTPUTS, Query(by(news=True), limit=_PAGE))]
+
+    async def await_news(self, *, look_s: float, longest_s: float) -> None:
+        await self._writes.following(look_s=look_s, longest_s=longest_s)
 
     async def clear_news(self, record: InstanceOutputs) -> None:
         # If they are wanted otherwise meanwhile, they are news again.

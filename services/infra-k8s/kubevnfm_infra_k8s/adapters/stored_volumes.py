@@ -65,6 +65,9 @@ class StoredVolumes:
     async def unsettled(self) -> Sequence[tuple[str, str]]:
         return await self._ids(is_settled=False)
 
+    async def has_unsettled(self) -> bool:
+        return await self._store.count(VOLUMES, by(settled=False), limit=1) > 0
+
     async def settled(self) -> Sequence[tuple[str, str]]:
         return await self._ids(is_settled=True)
 

@@ -79,6 +79,10 @@ class WatchedRegions(Protocol):
         """Return the regions that have changed and whose news was not cleared since."""
         ...
 
+    async def await_news(self, *, look_s: float, longest_s: float) -> None:
+        """Return when there may be news, at the latest after ``longest_s``; after ``look_s`` where writes of others are not seen."""
+        ...
+
     async def clear_news(self, region: Watched) -> None:
         """Have a region that is watched be no news any more, unless it has changed since it was read."""
         ...

@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 _RETRY_S: Final = 1.0
 _LOOKS_BETWEEN: Final = 60
-"""Looks from one search for regions without instances to the next."""
+"""Times of one look from one search for regions without instances to the next."""
 _AGAIN_S: Final = 60.0
 """After a fault of ours."""
 _MOST_WATCHES: Final = 400
@@ -219,7 +219,7 @@ class InventoryWatcher:
     features: FeatureRecords
     export: Exporting | None = None
     look_s: float = 1.0
-    """From one look for regions and kinds that are new to the next."""
+    """From one look for regions and kinds that are new to the next, unless writes are seen."""
     registered_s: float = 30.0
     """From one look at the registration of a region to the next."""
     most: int = _MOST_WATCHES
@@ -248,18 +248,24 @@ class InventoryWatcher:
         try:
             # If this process loses the lease before the last one, the next process continues with those that are left.
             await self._start(sorted(await self.regions.all(), key=_order_of_start), running, term)
-            looks = 0
+            loop, is_read = asyncio.get_running_loop(), True
+            search_at = loop.time() + self.look_s * _LOOKS_BETWEEN
             unused: dict[str, int] = {}
             while True:
-                await asyncio.sleep(self.look_s)
-                looks += 1
+                if is_read:
+                    await self.regions.await_news(look_s=self.look_s, longest_s=search_at - loop.time())
+                else:
+                    await asyncio.sleep(self.look_s)
+                is_read = False
                 try:
                     for region in await self.regions.news():
                         # Watched first: news that is cleared and then lost comes no more.
                         await self._start([region], running, term)
                         await self.regions.clear_news(region)
-                    if looks % _LOOKS_BETWEEN == 0:
+                    if loop.time() >= search_at:
+                        search_at = loop.time() + self.look_s * _LOOKS_BETWEEN
                         unused = await self._without_unused(running, unused, term)
+                    is_read = True
                 except VnfmError as error:
                     log.warning("inventory_regions_not_read", reason=str(error))
         finally:

@@ -37,6 +37,10 @@ class LinkRecords(Protocol):
         """Return the links on which there is work: their ids, each with that of its VIM."""
         ...
 
+    async def has_unsettled(self) -> bool:
+        """Return whether there are any such."""
+        ...
+
     async def settled(self) -> Sequence[tuple[str, str]]:
         """Return the others."""
         ...

@@ -31,6 +31,10 @@ class OutputRecords(Protocol):
         """Return the outputs that were wanted and whose news was not cleared since."""
         ...
 
+    async def await_news(self, *, look_s: float, longest_s: float) -> None:
+        """Return when there may be news, at the latest after ``longest_s``; after ``look_s`` where writes of others are not seen."""
+        ...
+
     async def clear_news(self, record: InstanceOutputs) -> None:
         """Have the outputs be no news any more, unless they have changed since they were read."""
         ...

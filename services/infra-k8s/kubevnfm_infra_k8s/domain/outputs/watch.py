@@ -28,6 +28,8 @@ log = structlog.get_logger()
 
 _BATCH: Final = 64
 """Instances of a region that are read one after another, some side by side, with one look at its registration."""
+_LONGEST_S: Final = 60.0
+"""From one look for outputs that are new to the next where each write is seen."""
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=10.0)
 
 Scope = tuple[str, str, str]
@@ -42,7 +44,7 @@ class OutputWatch:
     vims: VimDirectory
     clusters: Clusters
     look_s: float = 1.0
-    """From one look for outputs that are new to the next."""
+    """From one look for outputs that are new to the next, unless writes are seen."""
     _known: dict[str, InstanceOutputs] = field(default_factory=dict)
     _users: dict[Scope, dict[Identity, set[str]]] = field(default_factory=dict)
     """The instances by the objects of their outputs."""
@@ -77,14 +79,20 @@ class OutputWatch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow_news(self) -> None:
+        is_read = True
         while True:
-            await asyncio.sleep(self.look_s)
+            if is_read:
+                await self.outputs.records.await_news(look_s=self.look_s, longest_s=_LONGEST_S)
+            else:
+                await asyncio.sleep(self.look_s)
+            is_read = False
             try:
                 for record in await self.outputs.records.news():
                     self._learn(record)
                     # Its objects may have changed before they were known here.
                     self._enqueue(record.vim_id, [record.vnf_instance_id])
                     await self.outputs.records.clear_news(record)
+                is_read = True
             except VnfmError as error:
                 log.warning("outputs_not_read", reason=str(error))
 

@@ -67,6 +67,10 @@ class Documents(Protocol[D]):
         """Return those on which there is work: their ids, each with that of its VIM."""
         ...
 
+    async def has_unsettled(self) -> bool:
+        """Return whether there are any such."""
+        ...
+
     async def settled(self) -> Sequence[tuple[str, str]]:
         """Return the others."""
         ...

@@ -106,6 +106,10 @@ class ReconcilingWork(Generic[D]):
         """Have a pass over each document on which there is work; return when the regions that answer are done."""
         await self._in_regions(await self.records.unsettled())
 
+    async def has_work(self) -> bool:
+        """Return whether `bring_all` would have a document."""
+        return await self.records.has_unsettled()
+
     async def look_at_all(self) -> None:
         """Have a look at each other document for drift."""
         await self._in_regions(await self.records.settled())

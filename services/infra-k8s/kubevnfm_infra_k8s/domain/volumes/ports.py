@@ -31,6 +31,10 @@ class VolumeRecords(Protocol):
         """Return the volumes on which there is work: their ids, each with that of its VIM."""
         ...
 
+    async def has_unsettled(self) -> bool:
+        """Return whether there are any such."""
+        ...
+
     async def settled(self) -> Sequence[tuple[str, str]]:
         """Return the others."""
         ...
