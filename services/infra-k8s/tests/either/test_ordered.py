@@ -145,7 +145,7 @@ async def test_the_next_priority_waits_for_an_expression(ground: Any) -> None:
     )
     for attempt, (status, reason) in enumerate(
         [
-            ({}, "waits for object.status.phase == 'Up'$"),
+            ({}, "waits for object.status.phase == 'Up': it has no status"),
             ({"seen": True}, "waits for object.status.phase == 'Up': .*Key not found in map : \"phase\""),
             ({"phase": "Broken", "observedGeneration": 0}, "generation 0 of 1 observed"),
         ],

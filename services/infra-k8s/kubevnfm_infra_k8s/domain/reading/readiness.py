@@ -81,7 +81,7 @@ def _by_the_order(body: Body, seen: Observation, wanted: WantedValue | WantedRes
     waits = f"waits for {wanted}"
     # Without a status no controller has seen the object: what the path has then is the manifest's.
     if not field_at(body, "status"):
-        return in_progress(waits)
+        return in_progress(f"{waits}: it has no status, and no wait of this form holds without one")
     if isinstance(wanted, WantedValue):
         return CURRENT if wanted.holds(body) else in_progress(waits)
     found = seen.evaluated
