@@ -15,6 +15,7 @@ from kubevnfm_kit.errors import (
     InvalidInput,
     NotFound,
     OutsideUnavailable,
+    PreconditionFailed,
     TimedOut,
     Unprocessable,
     VnfmError,
@@ -110,7 +111,15 @@ class OtherServiceError(VnfmError):
 _MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
 _BY_CODE: Final[Mapping[str, type[VnfmError]]] = {
     one.code: one
-    for one in (BeingRemoved, ChartNotFetched, ChartRefused, ChartUnavailable, RegionUnavailable, Suspended)
+    for one in (
+        BeingRemoved,
+        ChartNotFetched,
+        ChartRefused,
+        ChartUnavailable,
+        PreconditionFailed,
+        RegionUnavailable,
+        Suspended,
+    )
 }
 _MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {
     one.code: one for one in (ConflictingInput, RegionLacks, UnknownKind)

@@ -64,6 +64,10 @@ class Conflict(VnfmError, code="conflict", title="Conflict", status=409):
     """The request does not fit the present state."""
 
 
+class PreconditionFailed(VnfmError, code="precondition-failed", title="Precondition failed", status=412):
+    """The resource has changed since the caller read it."""
+
+
 class BeingRemoved(Conflict, code="being-removed", title="Being removed", retryable=True):
     """The object is being removed; once it is gone, another one of its name can be created."""
 

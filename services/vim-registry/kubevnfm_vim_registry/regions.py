@@ -17,7 +17,7 @@ from kubevnfm_clients.multicloud.regions import (
     RegionRequest,
 )
 from kubevnfm_clients.multicloud.types import Page
-from kubevnfm_kit.errors import Conflict, InUse, InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import Conflict, InUse, InvalidInput, NotFound, PreconditionFailed, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.merge_patch import merge_patch
@@ -170,10 +170,10 @@ class Regions:
         return stored
 
     async def _at(self, owner: str, region: str, revision: int | None) -> StoredVim:
-        """Return the record of a region that has this revision; None: any, as the monitor writes it too. Raises NotFound, Conflict."""
+        """Return the record of a region that has this revision; None: any, as the monitor writes it too. Raises NotFound, PreconditionFailed."""
         stored = await self.stored(owner, region)
         if revision not in (None, stored.revision):
-            raise Conflict("the region was changed by another request at the same time: try again")
+            raise PreconditionFailed("the region has changed since it was read")
         return stored
 
     async def _registered_again(self, present: StoredVim, facts: RegionFacts, given: GivenAccess) -> StoredVim:

@@ -8,13 +8,9 @@ from email.utils import format_datetime
 from typing import Protocol
 
 from aiohttp import web
-from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.errors import InvalidInput, PreconditionFailed
 from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
-
-
-class PreconditionFailed(VnfmError, code="precondition-failed", title="Precondition failed", status=412):
-    """The resource has changed since the caller read it."""
 
 
 class Revised(Protocol):

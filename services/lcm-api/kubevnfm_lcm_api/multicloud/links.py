@@ -190,7 +190,7 @@ def routes() -> Iterator[Route]:
     }
     wrong = {422: "An attribute is not as expected, or the region lacks what the type needs"}
     taken = {409: "Another link has the name, a subnet or a VLAN; or it is being removed"}
-    used = {409: "Others use it; or it was changed by another request at the same time"}
+    used = {409: "Others use it"}
     shown, page = {200: Answer("The link", VirtualLink, has_etag=True)}, page_of(VirtualLink)
     users = {200: Answer("Its references", LinkReference, is_list=True)}
     query = (Parameter("reference", "The user that leaves; without it, the creator must be the only one"),)

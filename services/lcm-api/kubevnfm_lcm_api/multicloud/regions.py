@@ -176,11 +176,8 @@ def routes() -> Iterator[Route]:
         200: Answer("It is registered with this endpoint", CloudRegion, has_etag=True),
     }
     wrong = {422: "The kubeconfig or its cluster cannot be used, or an attribute is not as expected"}
-    race = {409: "Changed by another request at the same time"}
     taken = {409: "It is registered with another endpoint, or a VIM has its name"}
-    used = {
-        409: "VNF instances use it, or it has virtual links or persistent volumes; or it was changed by another request at the same time"
-    }
+    used = {409: "VNF instances use it, or it has virtual links or persistent volumes"}
     page = page_of(CloudRegion)
     yield Route(
         tag, "POST", _MANY, register, "Register a region", made, RegionRequest, _TYPES, refusals={**wrong, **taken}
@@ -200,7 +197,7 @@ def routes() -> Iterator[Route]:
         RegionPatch,
         PATCH,
         conditions=True,
-        refusals={422: "An attribute is not as expected, or cannot be changed", **race},
+        refusals={422: "An attribute is not as expected, or cannot be changed"},
     )
     yield Route(
         tag,
@@ -212,7 +209,7 @@ def routes() -> Iterator[Route]:
         Kubeconfig,
         _TYPES,
         conditions=True,
-        refusals={**wrong, **race},
+        refusals=wrong,
     )
     away = {503: "The cluster does not answer", 422: "The cluster refuses the access data"}
     states = {200: Answer("Whether it answers", RegionHealth)}

@@ -113,8 +113,7 @@ def routes() -> Iterator[Route]:
     }
     wrong = {422: "An attribute is not as expected, or contradicts another one or the region"}
     taken = {409: "A volume of this name and another spec exists, or is being removed"}
-    race = {409: "Changed by another request at the same time"}
-    used = {409: "VNFs use it; or it was changed by another request at the same time"}
+    used = {409: "VNFs use it"}
     page = page_of(PersistentVolume)
     refused = {**wrong, **taken}
     yield Route(tag, "POST", _MANY, create, "Create a volume", made, VolumeRequest, refusals=refused)
@@ -130,6 +129,6 @@ def routes() -> Iterator[Route]:
         VolumePatch,
         PATCH,
         conditions=True,
-        refusals={**wrong, **race},
+        refusals={**wrong, 409: "The region is suspended, or it is being removed"},
     )
     yield Route(tag, "DELETE", _ONE, delete, "Delete a volume", deleted, conditions=True, refusals=used)

@@ -208,7 +208,7 @@ async def test_another_kubeconfig_is_verified_before_it_is_used(
 
 
 async def test_a_change_while_a_kubeconfig_is_verified_wins(world: RegionWorld, cluster: LabCluster, lab: Lab) -> None:
-    """MC-009, MC-076: a request for what its caller has read is 409, and its access data are not used; any other is done after it."""
+    """MC-009, MC-076: a request for what its caller has read is 412, and its access data are not used; any other is done after it."""
     made = await world.region(cluster)
     lab.faults.add(part="kubernetes", effect="hang")
     lab.ledger.clear()
@@ -222,7 +222,7 @@ async def test_a_change_while_a_kubeconfig_is_verified_wins(world: RegionWorld, 
     await until_true(is_held)
     (await world.call("PATCH", OP_EDGE, {"labels": {"zone": "west"}})).must(200)
     lab.faults.clear()
-    (await refused).problem(409)
+    (await refused).problem(412)
     shown = (await repeated).must(200).json
     assert (shown["labels"], shown["auth"]) == ({"zone": "west"}, "client-certificate")
     assert (await world.call("GET", OP_EDGE)).json == shown
@@ -307,8 +307,8 @@ async def test_a_region_that_changes_while_it_is_removed_stays(world: RegionWorl
     made = (await world.region(cluster)).must(201)
     by_certificate = {"kubeconfig": encoded(cluster.kubeconfig_admin())}
     world.registry.users.meanwhile = partial(world.call, "PUT", f"{OP_EDGE}/kubeconfig", by_certificate)
-    refused = (await world.call("DELETE", OP_EDGE, headers={"If-Match": made.headers["ETag"]})).problem(409)
-    assert "another request at the same time" in refused["detail"]
+    refused = (await world.call("DELETE", OP_EDGE, headers={"If-Match": made.headers["ETag"]})).problem(412)
+    assert refused["type"] == "precondition-failed"
     world.registry.users.meanwhile = None
     assert (await world.call("GET", OP_EDGE)).must(200).json["auth"] == "client-certificate"
     (await world.call("DELETE", OP_EDGE)).must(204)

@@ -16,7 +16,15 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, NotFound, OutsideUnavailable, Unprocessable
+from kubevnfm_kit.errors import (
+    BeingRemoved,
+    Conflict,
+    InUse,
+    NotFound,
+    OutsideUnavailable,
+    PreconditionFailed,
+    Unprocessable,
+)
 from kubevnfm_kit.ids import new_id
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.races import repeat_lost_writes
@@ -246,7 +254,7 @@ class VirtualLinks:
     async def _given_back(self, link_id: str, reference: str | None, if_revision: int | None) -> Link:
         link = await self._link(link_id)
         if if_revision is not None and link.revision != if_revision:
-            raise Conflict("the virtual link was changed by another request at the same time: try again")
+            raise PreconditionFailed("the virtual link has changed since it was read")
         if link.is_removed:
             return link
         now = rfc3339(self.clock.now())

@@ -33,6 +33,7 @@ from kubevnfm_kit.errors import (
     InvalidInput,
     NotFound,
     OutsideUnavailable,
+    PreconditionFailed,
     Unprocessable,
 )
 from kubevnfm_kit.ids import new_id
@@ -59,7 +60,7 @@ from kubevnfm_infra_k8s.domain.volumes.record import MOST_FORMER_LABELS, MOST_US
 
 T = TypeVar("T")
 
-_RACE: Final = "the persistent volume was changed by another request at the same time: try again"
+_CHANGED: Final = "the persistent volume has changed since it was read"
 
 
 class VolumeWork(Protocol):
@@ -245,7 +246,7 @@ class PersistentVolumes:
     async def _changed(self, volume_id: str, patch: VolumePatch, if_revision: int | None) -> Volume:
         volume = await self._volume(volume_id)
         if if_revision is not None and volume.revision != if_revision:
-            raise Conflict(_RACE)
+            raise PreconditionFailed(_CHANGED)
         if volume.is_removed:
             raise BeingRemoved(f"persistent volume {volume.name} is being removed")
         check_labels(patch.labels or {})
@@ -267,7 +268,7 @@ class PersistentVolumes:
     async def _removed(self, volume_id: str, if_revision: int | None, *, is_lost: bool) -> Volume:
         volume = await self._volume(volume_id)
         if if_revision is not None and volume.revision != if_revision:
-            raise Conflict(_RACE)
+            raise PreconditionFailed(_CHANGED)
         if volume.is_removed:
             return volume
         if volume.uses:
