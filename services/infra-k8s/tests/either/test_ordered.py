@@ -298,13 +298,13 @@ async def test_priorities_that_end_at_once_are_stored_and_shown_together(ground:
     assert said[-1] == "priority 24 of 24: is done"
     assert len(said) <= 3 + 2 * half_seconds
     stored = await ground.site.handlers.releases.get(ground.namespace)
-    # Before and after the check, and at the end.
-    assert stored.revision <= 4 + half_seconds
+    # Before the check, with the first priority, and at the end.
+    assert stored.revision <= 3 + half_seconds
     job = {"job.yaml": a_job("once", ttlSecondsAfterFinished=600), "z.yaml": a_map("z")}
     order = "- {file: job.yaml, wait: exists}\n- {file: z.yaml, priority: 1}\n"
     await apply(ground, order, job, instance=f"{ground.namespace}-jobs")
     jobs = await ground.site.handlers.releases.get(f"{ground.namespace}-jobs")
-    assert jobs.revision >= 4
+    assert jobs.revision == 3
 
 
 async def test_a_call_that_is_cancelled_anywhere_makes_nothing_twice(ground: Any, faults: Any) -> None:

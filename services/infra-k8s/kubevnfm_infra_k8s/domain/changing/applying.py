@@ -94,7 +94,10 @@ class ApplyRun:
         if plan.all_served and (is_first or self.rehearses):
             await rehearse(self.wait.cluster, [each for each in sent if not each.is_read_only], there)
         keys = {each.key for each in persistent}
-        release = await self.releases.save(release.sharing(sharers, among=keys).adopting(foreign))
+        marked = release.sharing(sharers, among=keys).adopting(foreign)
+        # What was stored above says the same for most sets.
+        if self.only is not None or marked != release:
+            release = await self.releases.save(marked)
         await self.progress.started(f"{len(objects)} objects", total=len(objects))
         for vdu in plan.without_workload if self.only is None else ():
             message = f"no workload named {vdu.name} in the files, so it has no VNFC"

@@ -89,6 +89,7 @@ class StageRun:
 
         The caller stores the release then. Raises StillWaiting.
         """
+        self._shown_at = asyncio.get_running_loop().time()
         try:
             await self._apply()
             await self._show_ended()
