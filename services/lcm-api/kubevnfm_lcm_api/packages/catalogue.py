@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -247,7 +247,11 @@ class Packages:
 
     async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
         """Return a file of the package; None if the package has no such file, or a larger one."""
-        return await self._files.file(package_id, path, limit_bytes=limit_bytes)
+        return (await self.files(package_id, [path], limit_bytes=limit_bytes)).get(path)
+
+    async def files(self, package_id: str, paths: Sequence[str], *, limit_bytes: int) -> Mapping[str, bytes]:
+        """Return those of the files that the package has; without larger ones."""
+        return await self._files.files(package_id, paths, limit_bytes=limit_bytes)
 
     async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
         """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""

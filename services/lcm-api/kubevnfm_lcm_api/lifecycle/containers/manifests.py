@@ -13,9 +13,6 @@ _LARGEST: Final = 10 * 2**20
 
 async def package_texts(packages: PackageCatalogue, package_id: str, files: Sequence[str]) -> Sequence[tuple[str, str]]:
     """Return (name, text) of each file; without URLs, which infra-k8s fetches before it applies anything."""
-    texts = []
-    for name in dict.fromkeys(files):
-        raw = await packages.file(package_id, name, limit_bytes=_LARGEST) if "://" not in name else None
-        if raw is not None:
-            texts.append((name, raw.decode(errors="replace")))
-    return texts
+    names = [name for name in dict.fromkeys(files) if "://" not in name]
+    found = await packages.files(package_id, names, limit_bytes=_LARGEST) if names else {}
+    return [(name, raw.decode(errors="replace")) for name, raw in found.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -52,6 +52,10 @@ class PackageCatalogue(Protocol):
 
     async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
         """Return a file of the package; None if the package has no such file, or a larger one."""
+        ...
+
+    async def files(self, package_id: str, paths: Sequence[str], *, limit_bytes: int) -> Mapping[str, bytes]:
+        """Return those of the files that the package has; without larger ones."""
         ...
 
     async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import shutil
 import zipfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -74,8 +74,8 @@ class DiskPackageFiles:
             self._hots[key] = await asyncio.to_thread(lambda: read_base_hot(FolderFiles(folder), flavour_id))
         return self._hots[key]
 
-    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
-        return await asyncio.to_thread(_read, self.folder(package_id) / path, limit_bytes)
+    async def files(self, package_id: str, paths: Sequence[str], *, limit_bytes: int) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(_read, self.folder(package_id), paths, limit_bytes)
 
     async def archive(self, package_id: str) -> Path:
         path = self._root / package_id / ARCHIVE
@@ -109,8 +109,9 @@ def _may_be_zip(head: bytes) -> bool:
     return head[: len(_MAGIC)] in (_MAGIC[: len(head)], _EMPTY_MAGIC[: len(head)])
 
 
-def _read(path: Path, limit_bytes: int) -> bytes | None:
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= limit_bytes else None
+def _read(folder: Path, paths: Sequence[str], limit_bytes: int) -> Mapping[str, bytes]:
+    found = [(path, folder / path) for path in paths]
+    return {path: file.read_bytes() for path, file in found if file.is_file() and file.stat().st_size <= limit_bytes}
 
 
 def _pack(folder: Path, path: Path) -> None:

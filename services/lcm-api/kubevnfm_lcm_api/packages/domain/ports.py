@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,8 +101,8 @@ class PackageFiles(Protocol):
         """Return the flavour's Base HOT, None when it has none. Raises PackageRefused."""
         ...
 
-    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
-        """Return a file of the package; None if the package has no such file, or a larger one."""
+    async def files(self, package_id: str, paths: Sequence[str], *, limit_bytes: int) -> Mapping[str, bytes]:
+        """Return those of the files that the package has; without larger ones."""
         ...
 
     async def archive(self, package_id: str) -> Path:
