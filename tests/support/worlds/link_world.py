@@ -146,7 +146,7 @@ class NoLinks:
     async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
         raise AssertionError("no instance of this test has networks")
 
-    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
+    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, vim_id: str, within_s: float) -> None:
         """There is nothing to release."""
 
     async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:

@@ -419,8 +419,11 @@ class LinkUses(Protocol):
         """Release all links that the instance holds but for these; return their ids."""
         ...
 
-    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
-        """Release all links of the instance, and wait until those that leave the namespaces have no object there, for so long."""
+    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, vim_id: str, within_s: float) -> None:
+        """Release all links of the instance, and wait until those that leave the namespaces have no object there, for so long.
+
+        ``vim_id``: of the region whose namespaces they are; links of others are not awaited. "": it is not known.
+        """
         ...
 
     async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:

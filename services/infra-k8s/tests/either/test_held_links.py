@@ -168,7 +168,7 @@ async def test_a_namespace_that_the_order_made_goes_though_a_link_had_an_object_
 
 
 async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for(links: Bed) -> None:
-    """MC-031, MC-086: they would keep the namespace."""
+    """MC-031, MC-086, MC-142: they would keep the namespace, but not those in a region that is another one, and may be silent."""
     ground, uses = links.ground, InstanceLinks(links.world.links)
     link_id = await links.link()
     await uses.hold("a", {link_id: LinkUse((ground.namespace,), ())})
@@ -184,8 +184,10 @@ async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for
     async def is_being_deleted() -> bool:
         return "deletionTimestamp" in (await links.definition() or {"metadata": {}})["metadata"]
 
-    leaving = asyncio.create_task(uses.leave("a", [ground.namespace], within_s=60.0))
+    leaving = asyncio.create_task(uses.leave("a", [ground.namespace], vim_id="vim", within_s=60.0))
     await until_true(is_being_deleted)
+    async with asyncio.timeout(50.0):
+        await uses.leave("a", [ground.namespace], vim_id="another", within_s=60.0)
     assert not leaving.done()
     await ground.cluster.patch(resource, key, {"metadata": {"finalizers": []}})
     await leaving
@@ -193,7 +195,7 @@ async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for
     # A link that stays there for another user is not waited for.
     await uses.hold("b", {link_id: LinkUse((ground.namespace,), ())})
     await until_true(exists)
-    await uses.leave("a", [ground.namespace], within_s=60.0)
+    await uses.leave("a", [ground.namespace], vim_id="vim", within_s=60.0)
     await links.release(instance="b")
 
 

@@ -95,7 +95,7 @@ class ApplyRun:
             await rehearse(self.wait.cluster, [each for each in sent if not each.is_read_only], there)
         keys = {each.key for each in persistent}
         marked = release.sharing(sharers, among=keys).adopting(foreign)
-        # What was stored above says the same for most sets.
+        # For most sets this is what was stored above.
         if self.only is not None or marked != release:
             release = await self.releases.save(marked)
         await self.progress.started(f"{len(objects)} objects", total=len(objects))

@@ -45,14 +45,15 @@ class InstanceLinks:
                 await self.hold(vnf_instance_id, {link.id: uses[link.id]})
         return released
 
-    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
+    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, vim_id: str, within_s: float) -> None:
         await self.keep(vnf_instance_id, {})
         # Also those that a worker has released that was killed, or another instance a moment ago.
         leaving = {
             link.id
             for each in namespaces
             for link in await self.links.records.with_objects_in(each)
-            if each not in link.namespaces
+            # A region that does not answer may have a namespace of the same name.
+            if each not in link.namespaces and vim_id in {"", link.vim_id}
         }
         await asyncio.gather(*(self.links.work.decided(link_id, within_s=within_s) for link_id in leaving))
 

@@ -83,7 +83,7 @@ class TerminationRun(DeletionRun):
 
         Whatever is left of the call's time: what is there afterwards is not looked at again.
         """
-        await self.links.leave(release.vnf_instance_id, namespaces, within_s=_LINKS_S)
+        await self.links.leave(release.vnf_instance_id, namespaces, vim_id=release.vim_id, within_s=_LINKS_S)
 
     async def are_volumes_left(self, release: Release, look_until: float) -> bool:
         """Have the claims of persistent volumes removed before the namespace, after the pods: each volume is reserved with its data.
