@@ -150,7 +150,6 @@ class Region:
     applied: dict[str, dict[str, Any]] = field(default_factory=dict)
     watches: dict[asyncio.Queue[bytes], str] = field(default_factory=dict)
     """With the path of each."""
-    open_watches: int = 0
     requests: int = 0
     listening: asyncio.Server | None = None
     http: web.Server | None = None
@@ -176,6 +175,8 @@ class Region:
             if each is not None:
                 each.abort()  # type: ignore[attr-defined]  # both kinds of transports have it
         self.mute.clear()
+        # Their answers end later, when they are written to.
+        self.watches.clear()
         await self.listen()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -234,7 +235,6 @@ class Region:
             await answer.write(json.dumps({"type": "ERROR", "object": expired}).encode() + b"\n")
             return answer
         self.watches[news] = path
-        self.open_watches += 1
         try:
             async with asyncio.timeout(float(request.query.get("timeoutSeconds", 300))):
                 while True:
@@ -242,8 +242,7 @@ class Region:
         except (TimeoutError, ConnectionError):
             return answer
         finally:
-            del self.watches[news]
-            self.open_watches -= 1
+            self.watches.pop(news, None)
 
     def change(self, number: int) -> None:
         """Change a pod."""
@@ -297,13 +296,15 @@ class _Control:
         await self.regions[int(request.query["region"])].turn(request.query["fault"])
         return web.Response()
 
-    async def counts(self, _: web.Request) -> web.Response:
-        """Return what is open."""
+    async def counts(self, request: web.Request) -> web.Response:
+        """Return what is open, in all regions or in one."""
+        asked = request.query.get("region")
+        regions = self.regions if asked is None else [self.regions[int(asked)]]
         return web.json_response(
             {
-                "connections": sum(len(each.http.connections) for each in self.regions if each.http is not None),
-                "watches": sum(each.open_watches for each in self.regions),
-                "requests": sum(each.requests for each in self.regions),
+                "connections": sum(len(each.http.connections) for each in regions if each.http is not None),
+                "watches": sum(len(each.watches) for each in regions),
+                "requests": sum(each.requests for each in regions),
             }
         )
 

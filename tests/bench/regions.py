@@ -72,6 +72,9 @@ _COMPARISON_LIMIT_S: Final = 90.0
 _LIMIT_S: Final = 660.0
 """For all of it: what is not measured by then is left out, and the bench fails."""
 _APPLY_LIMIT_S: Final = 60.0
+_RETURN_LIMIT_S: Final = 45.0
+"""Calls to a region that does not answer are tried after pauses of up to 30 s."""
+_SETTLE_S: Final = 1.0
 _KEY: Final = KeyRing.new_key()
 
 
@@ -224,6 +227,7 @@ async def _regions(count: int, vnfs: int, seconds: float) -> list[Figure]:
             Figure("processor time, of a core", "%", found["shares"]),
             Figure("an apply in another region; 95th percentile", "ms", [found["apply_p95"]]),
             Figure("divided by that without", "", [found["apply_p95"] / alive["apply_p95"]], _RATIO),
+            Figure("until it is watched again", "s", found["returns_s"]),
         ]
     return [*figures, Figure("peak of memory in all of this", "MiB", [warm["peak"]], _MOST_MIB)]
 
@@ -324,9 +328,10 @@ class Run:
             found = await self.measured() | {"missing": await self.unlisted()}
         return found | {"lost": await leaders_of(self.store) - self.leaders_before - 1}
 
-    async def counts(self) -> Mapping[str, int]:
-        """Return what is open at the regions."""
-        async with self.control.get("/counts") as response:
+    async def counts(self, region: int | None = None) -> Mapping[str, int]:
+        """Return what is open at the regions, or at one."""
+        query = {} if region is None else {"region": str(region)}
+        async with self.control.get("/counts", params=query) as response:
             return cast("Mapping[str, int]", await response.json())
 
     async def measured(self) -> dict[str, Any]:
@@ -437,7 +442,7 @@ async def _compared(run: Run) -> dict[str, Any]:
 async def _states(run: Run) -> dict[str, Any]:
     """Measure changes and applies while all regions answer and while one does not, in turn."""
     of_all: dict[str, dict[str, Any]] = {
-        state: {"delays_ms": [], "applies_ms": [], "shares": [], "ratios": [], "p95s": []}
+        state: {"delays_ms": [], "applies_ms": [], "shares": [], "ratios": [], "p95s": [], "returns_s": []}
         for state in ("alive", "refusing", "silent", "slow")
     }
     for round_number in range(_ROUNDS):
@@ -445,17 +450,35 @@ async def _states(run: Run) -> dict[str, Any]:
             if run.world.left_s < run.world.seconds:
                 say("  no time is left")
                 return {}
-            if region is not None:
-                await run.control.post("/fault", params={"region": str(region), "fault": state})
             say(f"  round {round_number + 1} of {_ROUNDS}: {state}")
+            if region is None:
+                await _measure(run, of_all[state])
+                continue
+            watches = (await run.counts(region))["watches"]
+            await run.control.post("/fault", params={"region": str(region), "fault": state})
             await _measure(run, of_all[state])
-            if region is not None:
-                await run.control.post("/fault", params={"region": str(region), "fault": ""})
+            await run.control.post("/fault", params={"region": str(region), "fault": ""})
+            of_all[state]["returns_s"].append(await _returned(run, region, watches))
     for found in of_all.values():
         found["p95"] = _p95(found["delays_ms"])
         found["apply_p95"] = _p95(found["applies_ms"])
         found["ratios"] = [one / alive for one, alive in zip(found["p95s"], of_all["alive"]["p95s"], strict=True)]
     return of_all
+
+
+async def _returned(run: Run, region: int, watches: int) -> float:
+    """Return the seconds until a region that answers again is watched: what that takes is no part of the next turn."""
+    begun = time.monotonic()
+
+    async def is_watched() -> bool:
+        return (await run.counts(region))["watches"] >= watches
+
+    with suppress(TimeoutError):
+        await until_true(is_watched, timeout_s=min(_RETURN_LIMIT_S, run.world.left_s), pause_s=0.2)
+    taken = time.monotonic() - begun
+    # The records of its objects are compared after its watches have begun.
+    await asyncio.sleep(_SETTLE_S)
+    return taken
 
 
 async def _measure(run: Run, found: dict[str, Any]) -> None:
