@@ -7,10 +7,11 @@ checked here: `objects.field_at` and `objects.conditions` return nothing for the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, Body, field_at, group_of
+from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, OBJECT, Body, field_at, group_of
 
 
 class Malformed(Exception):
@@ -26,7 +27,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
+    return isinstance(value, OBJECT)
 
 
 def _is_time(value: Any) -> bool:
@@ -41,11 +42,11 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list) and all(isinstance(each, OBJECT) for each in value)
 
 
 def _is_map_of_texts(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
+    return isinstance(value, OBJECT) and all(isinstance(each, str) for each in value.values())
 
 
 def _is_absent_or(is_right: Callable[[Any], bool], value: Any) -> bool:
@@ -66,7 +67,7 @@ def _are_container_statuses(value: Any) -> bool:
 
 
 def _is_pod_spec(value: Any) -> bool:
-    if not isinstance(value, Mapping) or not all(_is_absent_or(_are_objects, value.get(name)) for name in _LISTS):
+    if not isinstance(value, OBJECT) or not all(_is_absent_or(_are_objects, value.get(name)) for name in _LISTS):
         return False
     for container in [each for name in ("initContainers", "containers") for each in value.get(name) or []]:
         sources, variables = container.get("envFrom"), container.get("env")
@@ -132,22 +133,55 @@ _OF_KIND: Final[Mapping[str, tuple[_Check, ...]]] = {
 }
 
 
+@dataclass
+class _Member:
+    """A member of an object: what is right for it, and the members of its own that are checked."""
+
+    path: str
+    is_right: Callable[[Any], bool] | None = None
+    expected: str = ""
+    members: dict[str, _Member] = field(default_factory=dict)
+
+
+def _tree(*checks: _Check) -> Mapping[str, _Member]:
+    """Return the checks as a tree, in which an object is walked once, and no further than it has members."""
+    root = _Member("")
+    for path, is_right, expected in checks:
+        member = root
+        for depth, name in enumerate(path, start=1):
+            member = member.members.setdefault(name, _Member(".".join(path[:depth])))
+        member.is_right, member.expected = is_right, expected
+    return root.members
+
+
+_CUSTOM_TREE: Final = _tree(*_EVERY)
+_BUILT_IN_TREE: Final = _tree(*_EVERY, *_BUILT_IN)
+_TREES: Final = {kind: _tree(*_EVERY, *_BUILT_IN, *checks) for kind, checks in _OF_KIND.items()}
+
+
 def checked(body: Any) -> Body:
     """Return the object. Raises Malformed."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, OBJECT):
         raise Malformed("an object expected")
     is_built_in = group_of(str(body.get("apiVersion") or "")) in BUILT_IN_GROUPS
-    more = (*_BUILT_IN, *_OF_KIND.get(str(body.get("kind")), ())) if is_built_in else ()
-    for path, is_right, expected in (*_EVERY, *more):
-        value = field_at(body, *path)
-        if value is not None and not is_right(value):
-            raise Malformed(f"{'.'.join(path)}: {expected} expected")
+    _check(body, _TREES.get(str(body.get("kind")), _BUILT_IN_TREE) if is_built_in else _CUSTOM_TREE)
     return body
+
+
+def _check(value: Mapping[str, Any], members: Mapping[str, _Member]) -> None:
+    for name, member in members.items():
+        inner = value.get(name)
+        if inner is None:
+            continue
+        if member.is_right is not None and not member.is_right(inner):
+            raise Malformed(f"{member.path}: {member.expected} expected")
+        if member.members and isinstance(inner, OBJECT):
+            _check(inner, member.members)
 
 
 def named(body: Any, known: Mapping[str, str] | None = None) -> Body:
     """Return the object with the ``known`` members, which items of lists lack. Raises Malformed, also without a name."""
-    found = checked({**body, **(known or {})} if isinstance(body, Mapping) else body)
+    found = checked({**body, **(known or {})} if isinstance(body, OBJECT) else body)
     if not field_at(found, "metadata", "name"):
         raise Malformed("metadata.name: a text expected")
     return found
@@ -155,7 +189,7 @@ def named(body: Any, known: Mapping[str, str] | None = None) -> Body:
 
 def part_of(body: Any, paths: Sequence[Sequence[str]]) -> Any:
     """Return the metadata of an object and what it has at these paths: a check of all containers of a pod takes longer than its JSON."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, OBJECT):
         return body
     part: dict[str, Any] = {name: body[name] for name in ("apiVersion", "kind", "metadata") if name in body}
     for *outer, last in paths:

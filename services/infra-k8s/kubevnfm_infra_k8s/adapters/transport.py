@@ -11,7 +11,6 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -45,9 +44,9 @@ APPLY: Final = "application/apply-patch+yaml"
 _PAUSES_S: Final = (0.2, 0.8)
 """Pauses before the second and third attempt after a temporary failure. Later retries are the worker's task."""
 _LONGEST_PAUSE_S: Final = 5.0
-_TIMEOUT_S: Final = 30.0
 _CONNECT_S: Final = 10.0
-_SILENCE_S: Final = 330.0
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0, sock_connect=_CONNECT_S)
+_WATCH_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=330.0)
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
 _CONNECTIONS: Final = 1536
 """Each watch uses one, of which the inventory, the comparison and one command have up to 400 each; calls share `MOST_KEPT` of
@@ -222,7 +221,8 @@ class Transport:
                 failure = self._unavailable(error)
                 failure.__cause__ = error
             else:
-                answer = replace(answer, mask=mask)
+                if mask is not None:
+                    answer = replace(answer, mask=mask)
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt has a new one.
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
@@ -263,10 +263,9 @@ class Transport:
         return False
 
     async def _once(self, request: _Request) -> tuple[Answer, float]:
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=_CONNECT_S)
         async with (
             self._connections.turn() as is_kept,
-            await self._sent(request, timeout, is_kept=is_kept) as response,
+            await self._sent(request, _TIMEOUT, is_kept=is_kept) as response,
         ):
             raw = await read_body(response, limit_bytes=LARGEST_ANSWER)
             retry_after = response.headers.get("Retry-After", "")
@@ -283,10 +282,9 @@ class Transport:
 
         Raises ClusterUnavailable, AccessRefused, ObjectRefused.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
         self._guard.meter.watch()
         try:
-            async with await self._sent(_Request("GET", path, query, accept=accept), timeout) as response:
+            async with await self._sent(_Request("GET", path, query, accept=accept), _WATCH_TIMEOUT) as response:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
                     if answer.status == 401 and self._login.is_renewable:
@@ -330,7 +328,7 @@ class Transport:
                 proxy_headers=self._proxy.headers,
             )
             sent.status = response.status
-            if response.status == HTTPStatus.UNAUTHORIZED:
+            if response.status == 401:
                 self._login.reject(headers.get("Authorization", ""))
             return response
 
@@ -360,6 +358,10 @@ def _failure(
     answer: Answer, subject: str, endpoint: str
 ) -> ClusterUnavailable | WebhookUnavailable | ObjectRefused | None:
     """Return the error of an answer, None if the caller can use it. The first two errors are temporary."""
+    if answer.status < 300:
+        # The message of an object, as an Event has one, is no message about the request.
+        is_wrong = "json" in answer.content_type and not isinstance(answer.body, Mapping)
+        return ClusterUnavailable(f"{endpoint}: the answer is not a JSON object") if is_wrong else None
     message = answer.message or f"HTTP {answer.status}"
     # These signs stand for a webhook that does not answer; a denial has status 4xx and another text.
     if answer.status >= 500 and any(sign in message for sign in _WEBHOOK_SIGNS):
@@ -374,8 +376,6 @@ def _failure(
             f"{endpoint} redirects to another address, and redirects are not followed",
             http_status=answer.status,
         )
-    if answer.status < 300 and "json" in answer.content_type and not isinstance(answer.body, Mapping):
-        return ClusterUnavailable(f"{endpoint}: the answer is not a JSON object")
     # For these four, the right reaction depends on the request.
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None

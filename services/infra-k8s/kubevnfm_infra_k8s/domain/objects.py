@@ -213,14 +213,14 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-_OBJECT: Final = (dict, Mapping)
+OBJECT: Final = (dict, Mapping)
 """An object of an answer is a dict, and a check against the abstract class alone takes several times as long."""
 
 
 def field_at(body: Any, *path: str) -> Any:
     """Return the value at the path, or None."""
     for name in path:
-        if body is None or not isinstance(body, _OBJECT):
+        if body is None or not isinstance(body, OBJECT):
             return None
         body = body.get(name)
     return body
