@@ -431,7 +431,7 @@ class Step:
         if cluster_apart:
             mine = [each for each in mine if each.key.group not in CAPI_GROUPS]
         within_s = self.handling.wait_s
-        is_ready = wait.is_shown_ready(mine) or await wait.until_ready(mine, progress, within_s=within_s) is not None
+        is_ready = await wait.until_all_ready(mine, progress, within_s=within_s)
         if is_ready and (probe := probe_of(planned.objects, wait, progress)) is not None:
             is_ready = await probe.until_denied(within_s=within_s)
         await self.store_seen(wait)

@@ -69,6 +69,25 @@ class ReadinessWait:
         found = await self._until(awaited, progress, {}, lambda ready: len(ready) == len(awaited), within_s)
         return None if found is None else found.bodies
 
+    async def until_all_ready(self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float) -> bool:
+        """Return whether all are ready; False after ``within_s``. Raises as `until_ready`.
+
+        Those that the answers to writes have just shown ready are not looked at, unless the others take longer than that lasts.
+        """
+        loop = asyncio.get_running_loop()
+        until, since = loop.time() + within_s, loop.time() - _SHOWN_S
+        shown = [at for each in awaited if (at := self._shown.get(each.key, since)) > since]
+        left = [each for each in awaited if self._shown.get(each.key, since) <= since]
+        if left:
+            found = await self._until(
+                left, progress, {}, lambda ready: len(ready) == len(left), within_s, beside=len(shown)
+            )
+            if found is None:
+                return False
+        if not shown or loop.time() - min(shown) < _SHOWN_S:
+            return True
+        return await self.until_ready(awaited, progress, within_s=max(0.0, until - loop.time())) is not None
+
     async def until_enough(
         self,
         awaited: Sequence[Awaited],
@@ -92,7 +111,10 @@ class ReadinessWait:
         limits: Mapping[ObjectKey, datetime],
         is_enough: Callable[[Collection[ObjectKey]], bool],
         within_s: float | None,
+        *,
+        beside: int = 0,
     ) -> _Found | None:
+        """``beside``: the number of objects that are ready, and not looked at."""
         loop = asyncio.get_running_loop()
         self._shown.clear()
         # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
@@ -138,7 +160,8 @@ class ReadinessWait:
                 for key, verdict in verdicts.items():
                     if not verdict.is_current:
                         message = verdict.message or verdict.status
-                        await progress.on(str(key), message, done=len(ready), total=len(awaited))
+                        done, total = beside + len(ready), beside + len(awaited)
+                        await progress.on(str(key), message, done=done, total=total)
                 self._check_failures(verdicts)
                 if left_s <= 0:
                     late = {key: verdicts[key] for key in verdicts if key in ends and ends[key] <= now}
@@ -189,11 +212,6 @@ class ReadinessWait:
         if is_ready:
             self._shown[each.key] = asyncio.get_running_loop().time()
         return is_ready
-
-    def is_shown_ready(self, awaited: Sequence[Awaited]) -> bool:
-        """Return whether the answers to writes have just shown all of these ready, and no wait came between."""
-        since = asyncio.get_running_loop().time() - _SHOWN_S
-        return all(self._shown.get(each.key, float("-inf")) >= since for each in awaited)
 
     def _judge(
         self,
