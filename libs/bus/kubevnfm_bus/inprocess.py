@@ -71,6 +71,8 @@ class InProcessBus:
         self._ring, self._max_deliveries, self._drain_s = key_ring, max_deliveries, drain_s
         self._commands: dict[str, _Queue] = {}
         self._events: dict[str, _Queue] = {}
+        self._routes: dict[str, Sequence[_Queue]] = {}
+        """The queues of events by routing key, of which each type of event has one."""
         self._watches: list[_Watch] = []
         self._dead: dict[str, deque[DeadLetter]] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -121,10 +123,10 @@ class InProcessBus:
         # objects.
         received = decode(body)
         if isinstance(envelope.data, Command):
-            queues = [self._command_queue(envelope.data.service)]
+            queues: Sequence[_Queue] = [self._command_queue(envelope.data.service)]
         else:
             key = envelope.data.routing_key()
-            queues = [queue for queue in self._events.values() if any(fits(p, key) for p in queue.patterns)]
+            queues = self._queues_of(key)
             for watch in self._watches:
                 if any(fits(pattern, key) for pattern in watch.patterns):
                     watch.pending.put_nowait(received)
@@ -147,6 +149,7 @@ class InProcessBus:
     ) -> None:
         known = self._events.setdefault(queue, _Queue(service=owner_of(queue)))
         known.patterns.update(patterns)
+        self._routes.clear()
         known.consumers.append(_Consumer(handler, concurrency))
         self._serve(known)
 
@@ -182,6 +185,13 @@ class InProcessBus:
 
     def _command_queue(self, service: str) -> _Queue:
         return self._commands.setdefault(service, _Queue(service=service))
+
+    def _queues_of(self, key: str) -> Sequence[_Queue]:
+        found = self._routes.get(key)
+        if found is None:
+            found = [queue for queue in self._events.values() if any(fits(p, key) for p in queue.patterns)]
+            self._routes[key] = found
+        return found
 
     def _queues(self) -> Iterator[_Queue]:
         yield from self._commands.values()

@@ -115,6 +115,9 @@ def _kinds(op: Op, values: Sequence[Json]) -> tuple[str, ...]:
     """Return the kinds of the values that count, no kind more often than it matters."""
     match op:
         case Op.IN | Op.NIN:
+            # Nearly all are texts.
+            if all(type(value) is str for value in values):
+                return ("text", "text")[: len(values)]
             kinds = [kind_of(value) for value in values]
             return tuple([kind for kind in _KINDS for _ in range(min(kinds.count(kind), 2))])
         case Op.CONT | Op.NCONT:
@@ -312,7 +315,9 @@ def _only(kind: str, values: Sequence[Json]) -> Any:
 
 
 def _listed(kind: str, values: Sequence[Json]) -> str:
-    return json.dumps([bindable(value) for value in values if kind_of(value) == kind])
+    if kind == "text" and all(type(value) is str for value in values):
+        return _dump(values)
+    return _dump([bindable(value) for value in values if kind_of(value) == kind])
 
 
 def _text(number: int, values: Sequence[Json]) -> Any:
@@ -321,6 +326,10 @@ def _text(number: int, values: Sequence[Json]) -> Any:
 
 def _written(keys: Sequence[str]) -> str:
     return json.dumps([ALPHABET.written(key) for key in keys])
+
+
+_dump: Final = json.JSONEncoder().encode
+"""As `json.dumps`, which asks each time for what is as usual."""
 
 
 def bindable(value: Json) -> Any:

@@ -27,6 +27,26 @@ from kubevnfm_store.sqlite.writer import Writer
 # ruff: noqa: S608
 
 
+class _Written(Stored):
+    """A document as it was written. It is read again only when someone asks for its body: hardly any writer does."""
+
+    def __init__(self, id: str, revision: int, text: str) -> None:
+        self.__dict__.update(id=id, revision=revision, _text=text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "body":
+            raise AttributeError(name)
+        body = self.__dict__["body"] = loaded(self.__dict__["_text"])
+        return body
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stored):
+            return NotImplemented
+        return (self.id, self.revision, self.body) == (other.id, other.revision, other.body)
+
+    __hash__ = None  # type: ignore[assignment]  # as the body has none
+
+
 class SqliteStore:
     """Documents in one file, durable on return, for one process."""
 
@@ -75,7 +95,7 @@ class SqliteStore:
                 _refuse(collection, id, error)
             self._catalogue.fill(collection)
             _post(connection, collection, id, messages)
-            return Stored(id, 1, loaded(text))
+            return _Written(id, 1, text)
 
         return await self._writer.do(write, self._following[collection])
 
@@ -89,7 +109,7 @@ class SqliteStore:
             self._catalogue.index_elements(connection, collection, id, body)
             self._write(connection, collection, id, text, if_revision)
             _post(connection, collection, id, messages)
-            return Stored(id, if_revision + 1, loaded(text))
+            return _Written(id, if_revision + 1, text)
 
         return await self._writer.do(write, self._following[collection])
 

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -51,6 +52,9 @@ class LoggedEvent:
     @classmethod
     def from_envelope(cls, envelope: Envelope[Message]) -> LoggedEvent:
         """Return the event in an envelope, secrets masked."""
+        known = _RECENT.get(envelope.id)
+        if known is not None and known[0] is envelope:
+            return known[1]
         body = {
             "id": envelope.id,
             "type": envelope.type,
@@ -62,7 +66,14 @@ class LoggedEvent:
             "data": envelope.data.model_dump(mode="json", exclude_none=True),
         }
         key = type(envelope.data).routing_key()
-        return cls(envelope.id, key, envelope.subject, envelope.operationid, json.dumps(body, separators=(",", ":")))
+        text = json.dumps(body, separators=(",", ":"))
+        event = cls(envelope.id, key, envelope.subject, envelope.operationid, text)
+        _RECENT[envelope.id] = envelope, event
+        return event
+
+
+_RECENT: Final[LRUCache[str, tuple[Envelope[Message], LoggedEvent]]] = LRUCache(32)
+"""In one process the log and the feed get the same envelope, one after the other."""
 
 
 class EventLog:

@@ -199,16 +199,6 @@ class Engine:
         # The bus in the same process can be quicker than the store.
         if occurrence_id in self._accepting:
             await self._accepting[occurrence_id].wait()
-        if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
-            await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
-        rotating_s = await self._rotating_s(delivery.envelope.subject)
-        if rotating_s:
-            return Again(min(rotating_s, _ROTATION_POLL_S))
-        # `Again` holds no worker: the bus delivers the command once more after the pause.
-        if self._grants is not None:
-            pause_s = await self._pursue_grant(self._grants, occurrence_id)
-            if pause_s is not None:
-                return Again(pause_s)
 
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
@@ -218,8 +208,20 @@ class Engine:
                 return None
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
 
-        await self._change(occurrence_id, grant)
-        return Ack()
+        while True:
+            rotating_s = await self._rotating_s(delivery.envelope.subject)
+            if rotating_s:
+                # Its caller has its id, and asks for it meanwhile.
+                await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
+                return Again(min(rotating_s, _ROTATION_POLL_S))
+            # `Again` holds no worker: the bus delivers the command once more after the pause.
+            if self._grants is not None:
+                pause_s = await self._pursue_grant(self._grants, occurrence_id)
+                if pause_s is not None:
+                    return Again(pause_s)
+            if await self._change(occurrence_id, grant) is not None:
+                return Ack()
+            await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
 
     async def _rotating_s(self, instance_id: str) -> float:
         """Return for how long credentials of the instance's cluster may still be sent: the operation begins afterwards."""
