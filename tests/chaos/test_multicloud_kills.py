@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import count
+import asyncio
+import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from worlds.mortal_vnf import OPERATIONS, a_ground
+from worlds.every_death import EveryDeath, EveryForm
+from worlds.mortal_vnf import CYCLES, a_ground
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(7200)]
 
@@ -18,6 +21,10 @@ CHOSEN = (
 
 FEWEST_WRITES = 4
 """The suspension of a VNF, that of a region, and their ends; other operations have more."""
+SIDE_BY_SIDE = 3
+"""Processes with a ground of their own: each waits more than it computes."""
+MOST_HARMS = 6
+"""After which a test ends."""
 
 
 async def test_a_process_that_dies_in_an_operation_harms_nothing(tmp_path: Path) -> None:
@@ -29,16 +36,32 @@ async def test_a_process_that_dies_in_an_operation_harms_nothing(tmp_path: Path)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("operation", OPERATIONS)
-async def test_a_process_that_dies_at_each_write_of_an_operation_harms_nothing(tmp_path: Path, operation: str) -> None:
+@pytest.mark.parametrize("operations", CYCLES, ids="-".join)
+async def test_a_process_that_dies_at_each_write_of_an_operation_harms_nothing(
+    tmp_path: Path, operations: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     """MC-021, MC-037, MC-042, MC-057, MC-085 to MC-088, MC-100 to MC-104, MC-139, MC-140, MC-141 (scenario 11): before and after each."""
-    async with a_ground(tmp_path, regions=2) as ground:
-        # The first run has also the last writes of what was made before.
-        await ground.killed_in(operation, 0, is_done=False)
-        for number in count(1):
-            before = len(ground.vnfm.deaths)
-            for is_done in (False, True):
-                await ground.killed_in(operation, number, is_done=is_done)
-            if len(ground.vnfm.deaths) == before:
-                break  # both runs had fewer writes
-        assert number > FEWEST_WRITES, ground.vnfm.deaths
+    deaths: EveryForm = defaultdict(EveryDeath)
+    harms: list[Exception] = []
+
+    async def die_again_and_again(number: int) -> None:
+        while len(harms) < MOST_HARMS and (not deaths or not all(each.is_complete for each in deaths.values())):
+            try:
+                async with a_ground(tmp_path / f"{number}-{len(harms)}", regions=2) as ground:
+                    await ground.killed_everywhere(operations, deaths)
+            except Exception as harm:  # noqa: BLE001  # the other processes still die where this one would have
+                harms.append(harm)
+
+    try:
+        async with asyncio.TaskGroup() as several:
+            for number in range(SIDE_BY_SIDE):
+                several.create_task(die_again_and_again(number))
+    finally:
+        with capsys.disabled():
+            for name, every in deaths.items():
+                sys.stdout.write(f"\n{name}: {every.report}")
+    if harms:
+        raise ExceptionGroup("after deaths", harms)
+    for every in deaths.values():
+        assert not every.unproven
+        assert len(every.killed) >= FEWEST_WRITES

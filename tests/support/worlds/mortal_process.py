@@ -3,13 +3,15 @@
 Each life is a fork of this process, which has imported everything once. Requests come on stdin and answers go to stdout, a JSON object a line.
 The first line is ``{"endpoints": [..]}``. A life answers the others but the first of them:
 
-    {"do": "live", "ahead_s": 40}                 {"is": "ready"}: its clock is ahead by so much, as if so long had passed since the last life
-    {"do": "arm", "dies_at": 7, "is_done": true}  {"is": "armed"}: writes count from now on; a text is a pattern of the name of the last one
-    {"do": "count"}                               {"is": "counted", "writes": [<name>, ..]}
+    {"do": "live", "ahead_s": 40}        {"is": "ready"}: its clock is ahead by so much, as if so long had passed since the last life
+    {"do": "arm", "dies_at": <name>, "nth": 2, "is_done": true, "asked": 9}
+                                         {"is": "armed", "asked": 9, "writes": [<name>, ..]}: those since it was armed last. They count from now
+                                         on; the second one of this name, which may be a pattern, is the last
     {"do": "end"}
 
-A write is one of a document, or a request that changes something at one of the endpoints. The process ends (`os._exit`) before it, or after it and
-without its answer. Then comes ``{"is": "dead", "at": <name>, "status": 9}``.
+A write is one of a document, or a request that changes something at one of the endpoints; ``<id>`` stands for ids in its name. The process ends
+(`os._exit`) before it, or after it and without its answer. Without ``is_done`` it ends before a write that begins while another is not done, and
+after another one. Then comes ``{"is": "dead", "at": "before <name>", "writes": [..], "status": 9}``.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +34,8 @@ from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.logging import configure_logging
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, SandboxState
 from kubevnfm_store.sqlite.store import SqliteStore
 
 STATUS: Final = 9
@@ -38,6 +43,7 @@ _OF_DOCUMENTS: Final = ("insert", "replace", "update", "delete", "delete_many", 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUESTIONS: Final = ("accessreviews", "tokenreviews", "/token")
 """The ends of paths to which a POST changes nothing."""
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/vnf-)[0-9a-f]{8}|(?<=/test-)[0-9a-f]{8}")
 
 
 def say(**line: object) -> None:
@@ -62,24 +68,35 @@ class Fate:
 
     writes: list[str] = field(default_factory=list)
     """The names of those since `arm`."""
-    dies_at: int | str = 0
-    """The number of the last one, from 1, or a pattern of its name; 0: none is."""
-    is_done: bool = False
-    """Whether that one takes place."""
+    dies_at: str = ""
+    """A pattern of the name of the last one; "": none is."""
+    nth: int = 1
+    """Which of those that match."""
+    is_done: bool | None = None
+    """Whether that one takes place. None: it does if no other one is under way, or else what is stored is not as after the write before it."""
+    under_way: int = 0
     death: Callable[[str], None] = print
     """Ends the life; its argument says where."""
 
-    def arm(self, dies_at: int | str, *, is_done: bool) -> None:
+    def arm(self, dies_at: str, nth: int, *, is_done: bool | None) -> None:
         """Count from now on."""
-        self.writes, self.dies_at, self.is_done = [], dies_at, is_done
+        self.writes, self.dies_at, self.nth, self.is_done = [], dies_at, nth, is_done
 
     async def write(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
         """Make a write."""
+        name = _ID.sub("<id>", name)
         self.writes.append(name)
-        is_last = fnmatch(name, self.dies_at) if isinstance(self.dies_at, str) else len(self.writes) == self.dies_at
-        if is_last and not self.is_done:
+        is_last = False
+        if self.dies_at and fnmatchcase(name, self.dies_at):
+            self.nth -= 1
+            is_last = not self.nth
+        if is_last and (self.is_done is False or (self.is_done is None and self.under_way)):
             self.death(f"before {name}")
-        result = await call()
+        self.under_way += 1
+        try:
+            result = await call()
+        finally:
+            self.under_way -= 1
         if is_last:
             self.death(f"after {name}")
         return result
@@ -120,10 +137,8 @@ async def live(fate: Fate) -> None:
         line = heard()
         match line.get("do"):
             case "arm":
-                fate.arm(line["dies_at"], is_done=line["is_done"])
-                say(**{"is": "armed"})
-            case "count":
-                say(**{"is": "counted", "writes": fate.writes})
+                say(**{"is": "armed", "asked": line["asked"], "writes": fate.writes})
+                fate.arm(line["dies_at"], line["nth"], is_done=line["is_done"])
             case _:
                 loop.remove_reader(0)
                 ended.set()
@@ -134,32 +149,47 @@ async def live(fate: Fate) -> None:
         await ended.wait()
 
 
+async def _learn_what_each_life_needs() -> None:
+    """Start and end once, so that this process has built what each start builds; try the sandbox for all lives."""
+    state = await Sandbox(Limits(trust_packages=True)).state()
+
+    async def known(_: Sandbox) -> tuple[SandboxState, str]:
+        return state
+
+    setattr(Sandbox, "state", known)  # noqa: B010
+    async with single_node(Settings()):
+        pass
+
+
 def main() -> None:
     """Have lives until the input ends."""
+    os.umask(0o077)
+    configure_logging("kubevnfm", level=Settings().log_level, form="console")
+    asyncio.run(_learn_what_each_life_needs())
     fate = Fate()
     make_mortal(fate, tuple(heard()["endpoints"]))
     while line := heard():
+        if line["do"] != "live":
+            continue  # it was for a life that has ended
         ahead = timedelta(seconds=line["ahead_s"])
         note = Path(f"{os.environ['KUBEVNFM_DATA_DIR']}.death")
         note.unlink(missing_ok=True)
         pid = os.fork()
         if pid:
             _, status = os.waitpid(pid, 0)
-            at = note.read_text() if note.exists() else ""
-            say(**{"is": "dead", "at": at, "status": os.waitstatus_to_exitcode(status)})
+            last = json.loads(note.read_text()) if note.exists() else {"at": "", "writes": []}
+            say(**{"is": "dead", "status": os.waitstatus_to_exitcode(status), **last})
             continue
 
         def now(_: SystemClock, ahead: timedelta = ahead) -> datetime:
             return datetime.now(UTC) + ahead
 
         def death(at: str, note: Path = note) -> None:
-            note.write_text(at)
+            note.write_text(json.dumps({"at": at, "writes": fate.writes}))
             os._exit(STATUS)
 
         setattr(SystemClock, "now", now)  # noqa: B010
         fate.death = death
-        os.umask(0o077)
-        configure_logging("kubevnfm", level=Settings().log_level, form="console")
         asyncio.run(live(fate))
         os._exit(0)
 

@@ -15,6 +15,7 @@ from patience import until
 from real.real_cluster import Body
 from real.real_regions import RealRegion, registered
 
+from worlds.every_death import EveryDeath, EveryForm
 from worlds.link_world import definition
 from worlds.mortal_vnfm import MortalVnfm, PatientUser, Seen, mortal_site
 
@@ -70,8 +71,18 @@ _SMALL: Final = {
 APPLIED: Final = ("Job before", "ConfigMap settings", "Deployment web", "ConfigMap late", "Job after")
 """The objects that a bring-up creates in the namespace of the VNF, beside its claims, its links and that of the chart."""
 LINKS, VOLUMES, VNFS, GROUPS = "/virtual-links", "/persistent-volumes", "/vnf_instances", "/group-operations"
-OPERATIONS: Final = ("create", "patch", "rollback", "suspension", "down", "link", "volume", "group")
-"""The methods of `Ground` in which the process may die."""
+CYCLES: Final = (
+    ("create", "down"),
+    ("patch",),
+    ("rollback",),
+    ("suspension",),
+    ("link",),
+    ("volume",),
+    ("group",),
+)
+"""The methods of `Ground` in which the process may die, again and again in this order."""
+CHANGES: Final = frozenset({"patch", "rollback"})
+"""Those that bring the VNF into its other form."""
 
 
 @dataclass
@@ -95,6 +106,8 @@ class Ground:
     """Whether it is as the second of its two forms."""
     group_vnfs: list[Body] = field(default_factory=list)
     """Those that `group` has made."""
+    writes: list[str] = field(default_factory=list)
+    """Those of the last operation, up to the death in it."""
 
     async def prepare(self) -> None:
         """Make what an operator makes."""
@@ -132,21 +145,71 @@ class Ground:
 
     # --- a death ------------------------------------------------------------------------------------------------------
 
-    async def killed_in(self, operation: str, dies_at: int | str, *, is_done: bool) -> list[str]:
-        """Have the process die in an operation, which must end as if nothing had happened; return the writes of its last life."""
+    async def killed_in(self, operation: str, dies_at: str = "", nth: int = 1, *, is_done: bool | None = None) -> None:
+        """Have the process die in an operation, which must end as if nothing had happened."""
         deaths = len(self.vnfm.deaths)
         try:
-            await getattr(self, f"before_{operation}", self.settle)()
-            await self.vnfm.arm(dies_at, is_done=is_done)
+            await self.before(operation)
+            await self.vnfm.arm(dies_at, nth, is_done=is_done)
             await getattr(self, operation)()
-            writes = await self.vnfm.writes()
-            await self.vnfm.arm(0, is_done=False)
+            writes = await self.vnfm.arm()
+            self.writes = self.vnfm.last_writes if len(self.vnfm.deaths) > deaths else writes
             assert self.seen.twice() == []
             await getattr(self, f"after_{operation}", self.settle)()
         except BaseException as error:
-            error.add_note(f"{operation}: died {self.vnfm.deaths[deaths:]}, asked for {dies_at}, done: {is_done}")
+            error.add_note(
+                f"{operation}: died {self.vnfm.deaths[deaths:]}, asked for {dies_at} ({nth}), done: {is_done}"
+            )
             raise
-        return writes
+
+    async def before(self, operation: str) -> None:
+        """Make what the operation needs."""
+        await getattr(self, f"before_{operation}", self.settle)()
+
+    def form_name(self, operation: str) -> str:
+        """Return the form to which an operation brings the VNF, since the two have other writes; "": to none."""
+        if operation not in CHANGES:
+            return ""
+        return " to the first form" if self.has_second else " to the second form"
+
+    @staticmethod
+    def forms(operations: tuple[str, ...]) -> int:
+        """Return how many forms have operations of a cycle."""
+        return 2 if CHANGES & set(operations) else 1
+
+    async def killed_everywhere(self, operations: tuple[str, ...], deaths: EveryForm) -> None:
+        """Have the process die at each write of operations, which are carried out again and again in this order."""
+        for operation in operations:
+            # This run has also the last writes of what was made before.
+            await self.killed_in(operation)
+        names: set[str] = set()
+        while len(names) < self.forms(operations) * len(operations) or not all(
+            each.is_complete for each in deaths.values()
+        ):
+            for operation in operations:
+                await self.before(operation)
+                name = f"{operation}{self.form_name(operation)}"
+                names.add(name)
+                await self.killed_next(operation, deaths[name])
+
+    async def killed_next(self, operation: str, every: EveryDeath) -> None:
+        """Have the process die where it has not died in this operation yet."""
+        at, before = every.next(), len(self.vnfm.deaths)
+        try:
+            if at is None:
+                await self.killed_in(operation)
+            else:
+                (name, nth), is_done = at
+                await self.killed_in(operation, name, nth, is_done=is_done)
+        except BaseException:
+            every.harmed(at)
+            raise
+        deaths = self.vnfm.deaths[before:]
+        if at is None:
+            assert not deaths
+        else:
+            every.died(at, deaths)
+        every.saw(self.writes)
 
     async def settle(self) -> None:
         """Do nothing: the operation needs no more."""
@@ -175,8 +238,9 @@ class Ground:
         assert {each for each, _ in self.seen.created} == wanted
         await self.is_as_asked()
 
-    async def after_create(self) -> None:
-        await self.down()
+    async def before_create(self) -> None:
+        if self.vnf is not None:
+            await self.down()
 
     async def before_down(self) -> None:
         if self.vnf is None:
@@ -256,7 +320,7 @@ class Ground:
         assert numbers == list(range(numbers[0], numbers[0] - len(numbers), -1))
         return dict(listed[0])
 
-    # --- links, volumes, groups, suspensions --------------------------------------------------------------------------
+    # --- links, volumes, suspensions --------------------------------------------------------------------------
 
     async def link(self) -> None:
         """Make a link, have a user with a namespace take it and give it back, remove it."""
@@ -324,6 +388,8 @@ class Ground:
         assert not self.seen.created
         self.vnf = await self.region.settled(self.vnf)
         await self.is_as_asked()
+
+    # --- groups -------------------------------------------------------------------------------------------------------
 
     async def group(self) -> None:
         """Bring one VNF up in each of two regions by one call."""

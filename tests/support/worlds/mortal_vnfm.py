@@ -31,7 +31,8 @@ from worlds import mortal_process
 
 BETWEEN_LIVES_S: Final = 40.0
 """By how much the clock of a life is ahead of that of the last one: leases of 30 s have ended, as after a restart that takes its time."""
-_PATIENCE_S: Final = 120.0
+_PATIENCE_S: Final = 600.0
+"""Also for a start of one of several processes on a busy machine: imports alone take 4 s of processor time."""
 _MODULES: Final = Path(mortal_process.__file__).parents[1]
 
 
@@ -54,14 +55,18 @@ class MortalVnfm:
             "KUBEVNFM_ALLOWED_NETWORKS": SUBSCRIBERS,
             "KUBEVNFM_VNF_NETWORKS": LOOPBACK,
             # A comparison in the background would write at another moment in each run.
-            "KUBEVNFM_DRIFT_EVERY_S": "3600",
+            "KUBEVNFM_DRIFT_EVERY_S": "0",
             **settings,
         }
         self.deaths: list[str] = []
         """Where each life has ended."""
+        self.last_writes: list[str] = []
+        """Those of the last life that has ended, since it was armed."""
         self._lives = 0
         self._ready = asyncio.Event()
-        self._said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._armed: dict[str, Any] | None = None
+        """The answer of a life, which may have died before it could give one."""
+        self._news = asyncio.Condition()
         self._is_ending = False
 
     @property
@@ -97,21 +102,22 @@ class MortalVnfm:
         async with asyncio.timeout(_PATIENCE_S):
             await self._ready.wait()
 
-    async def arm(self, dies_at: int | str, *, is_done: bool) -> None:
-        """Have the life end at this write from now on: its number from 1, or a pattern of its name. 0: only count."""
-        await self.ready()
-        await self._say(do="arm", dies_at=dies_at, is_done=is_done)
-        assert (await self._answer())["is"] == "armed"
-
-    async def writes(self) -> list[str]:
-        """Return the writes of this life since it was armed."""
-        await self.ready()
-        await self._say(do="count")
-        return list((await self._answer())["writes"])
-
-    async def _answer(self) -> dict[str, Any]:
+    async def arm(self, dies_at: str = "", nth: int = 1, *, is_done: bool | None = None) -> list[str]:
+        """Have the life end at this write from now on: the nth that matches a pattern. "": at none. Return its writes since it was armed last."""
         async with asyncio.timeout(_PATIENCE_S):
-            return await self._said.get()
+            while True:
+                await self._ready.wait()
+                lives = self._lives
+                await self._say(do="arm", dies_at=dies_at, nth=nth, is_done=is_done, asked=lives)
+                if (answer := await self._answer_of(lives)) is not None:
+                    return list(answer["writes"])
+
+    async def _answer_of(self, life: int) -> dict[str, Any] | None:
+        """Return what this life answers; None: it has died before."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._armed is not None or self._lives > life)
+        answer, self._armed = self._armed, None
+        return answer if answer is not None and answer["asked"] == life else None
 
     async def _live(self) -> None:
         await self._say(do="live", ahead_s=BETWEEN_LIVES_S * self._lives)
@@ -132,10 +138,13 @@ class MortalVnfm:
                 case "dead":
                     self._ready.clear()
                     self.deaths.append(line["at"] or f"status {line['status']}")
+                    self.last_writes = line["writes"]
                     if not self._is_ending:
                         await self._live()
                 case _:
-                    self._said.put_nowait(line)
+                    self._armed = line
+            async with self._news:
+                self._news.notify_all()
 
 
 class PatientUser(User):
