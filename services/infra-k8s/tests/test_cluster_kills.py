@@ -179,7 +179,7 @@ async def life_of_a_topology(story: Story) -> None:
 
 @pytest.mark.parametrize(
     ("sample", "life", "least"),
-    [("capi-workload", life_of_a_cluster, 95), ("capi-workload-class", life_of_a_topology, 30)],
+    [("capi-workload", life_of_a_cluster, 90), ("capi-workload-class", life_of_a_topology, 30)],
 )
 async def test_a_process_that_is_killed_after_each_write_reaches_the_same(
     management: Management,

@@ -35,7 +35,7 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 _NAMED: Final = 5
 """The most objects that the progress of a stage names."""
 _STORED_EVERY_S: Final = 0.5
-"""Stages that end sooner one after the other are stored together. A crash repeats them: their objects are as they were."""
+"""Stages and waves that end sooner one after the other are stored together. A crash repeats them: their objects are as they were."""
 _SHOWN_EVERY_S: Final = 0.25
 """Priorities that end sooner one after the other are shown by the last of them."""
 _PASSING: Final = frozenset({"Job", "Pod"})
@@ -247,15 +247,16 @@ class StageRun:
         return is_awaited(wanted) and wanted.key not in self.release.complete
 
     async def _send(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
-        """Return what the API server has answered. All but the answers to the last wave are stored."""
+        """Return what the API server has answered. The answers to all but the last waves are stored, or being stored."""
         unsent = {each.key for each in objects}
         postponed: list[Wanted] = []
         bodies: dict[ObjectKey, Body] = {}
         for number, wave in enumerate(waves(objects)):
             if number:
-                # A rollback after a crash then knows which objects are ours; until then by their label alone.
+                # A rollback after a crash then knows which objects are ours; until then by their label alone. Waves that
+                # follow one another without a wait are stored together.
                 self._is_stored = False
-                await self._store_beside(at_once=True)
+                await self._store_beside(at_once=bool(wave.after_ready))
             await self._wait_for(wave)
             sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
             bodies.update(self._written(sent.bodies, objects))
