@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cachetools import LRUCache
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.capi_providers import ROLE_BY_GROUP, contract_losses, providers_of
 from kubevnfm_csar.placeholders import fill_in
@@ -22,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 
 _FIELD: Final = f"additionalParams/{DEF_FILES}"
 _CAPI: Final = "capi"
+_REMEMBERED: Final = 1000
 _SHOWN: Final[Mapping[str, tuple[str, str]]] = {
     "core": ("core", "core"),
     "bootstrap": ("bootstrap", "bootstrap"),
@@ -53,6 +55,8 @@ class ProviderChecks:
 
     def __init__(self, packages: PackageCatalogue, vims: Vims) -> None:
         self._packages, self._vims = packages, vims
+        self._are_concerned: LRUCache[tuple[str, tuple[str, ...]], bool] = LRUCache(_REMEMBERED)
+        """Whether files of a package, whose content never changes, may name a group of Cluster API."""
 
     async def check_kinds(
         self, vim_id: str | None, package: PackageRef, files: Sequence[str], variables: Variables | None
@@ -61,7 +65,9 @@ class ProviderChecks:
 
         A VIM without ``extra.capi`` is not checked: others have installed the providers there. Neither are URLs.
         """
-        providers = await self._recorded(vim_id) if vim_id is not None else None
+        if vim_id is None or not await self._may_have_kinds(package.package_id, tuple(files)):
+            return
+        providers = await self._recorded(vim_id)
         if providers is None:
             return
         objects = await self._objects(package, files, variables)
@@ -87,6 +93,13 @@ class ProviderChecks:
         if losses:
             raise Unprocessable("vnfdId", "; ".join(str(each) for each in losses))
 
+    async def _may_have_kinds(self, package_id: str, files: tuple[str, ...]) -> bool:
+        mine = package_id, files
+        if mine not in self._are_concerned:
+            texts = await package_texts(self._packages, package_id, files)
+            self._are_concerned[mine] = any(_may_name_group(text) for _, text in texts)
+        return self._are_concerned[mine]
+
     async def _recorded(self, vim_id: str) -> Mapping[str, Any] | None:
         try:
             record = await self._vims.get(vim_id)
@@ -102,6 +115,11 @@ class ProviderChecks:
         texts = await package_texts(self._packages, package.package_id, files)
         # In a thread, because the definitions of providers are megabytes.
         return await asyncio.to_thread(lambda: list(_read(texts, variables)))
+
+
+def _may_name_group(text: str) -> bool:
+    # YAML can write any character as an escape, which begins with a backslash.
+    return "\\" in text or any(group in text for group in ROLE_BY_GROUP)
 
 
 def _read(texts: Sequence[tuple[str, str]], variables: Variables | None) -> Iterator[Described]:
