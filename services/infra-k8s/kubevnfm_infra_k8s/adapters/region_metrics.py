@@ -55,7 +55,7 @@ class _Series:
     parts: dict[tuple[Counter | Gauge | Histogram, tuple[str, ...]], Any] = field(default_factory=dict)
     """By metric and labels: the metric itself takes a lock, and three times as long, to find what is counted."""
     is_away: bool | None = None
-    """What the gauge shows; None: nothing."""
+    """As the gauge shows it; None: it shows nothing."""
 
 
 class RegionMetrics:
