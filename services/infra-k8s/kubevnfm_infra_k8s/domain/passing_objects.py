@@ -34,7 +34,7 @@ def is_passing(body: Body) -> bool:
     if kind == _JOB:
         return field_at(body, "spec", "ttlSecondsAfterFinished") is not None
     if kind == ("", "Secret") and body.get("type") == _OF_BOOTSTRAP:
-        return any("expiration" in (body.get(member) or {}) for member in ("data", "stringData"))
+        return any(field_at(body, member, "expiration") is not None for member in ("data", "stringData"))
     return kind in _KINDS
 
 

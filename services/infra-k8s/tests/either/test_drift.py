@@ -519,3 +519,17 @@ async def test_what_kubernetes_removes_by_itself_is_not_missing(comparing: Compa
     await ground.site.replace(other, package_id="p3", def_files=names, operation="renew", **order)
     assert (await ground.shown(api, "CertificateSigningRequest", name))["spec"]["usages"] == ["server auth"]
     assert await comparing.round(revision=9) == []
+
+
+async def test_a_repair_does_not_wait_for_what_kubernetes_has_removed(comparing: Comparing) -> None:
+    """CR-121: a request of a certificate is gone for good, while another object is made again."""
+    ground, name = comparing.ground, comparing.ground.own_name("server")
+    api = "certificates.k8s.io/v1"
+    spec = {"signerName": "example.com/own", "usages": ["digital signature"], "request": a_request()}
+    await ground.apply(an_object("CertificateSigningRequest", name, api_version=api, spec=spec), settings())
+    await delete(ground, api, "CertificateSigningRequest", name)
+    await delete(ground, "v1", "ConfigMap", "settings")
+    assert (await ground.repair()).repaired == 1
+    assert await ground.shown(api, "CertificateSigningRequest", name) is None
+    assert (await ground.shown("v1", "ConfigMap", "settings"))["data"] == {"k": "v"}
+    assert await comparing.round() == []

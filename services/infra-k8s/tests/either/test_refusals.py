@@ -43,6 +43,7 @@ TYPING_ERRORS: list[tuple[str, dict[str, Any], str]] = [
         an_object("Service", "s", spec={"ports": [{"port": 80}, {"port": 80}]}),
         '.spec.ports: duplicate entries for key [port=80,protocol="TCP"]',
     ),
+    ("number for a map", an_object("Secret", "s", type="bootstrap.kubernetes.io/token", data=5), ".data: expected map"),
     ("no base64", an_object("Secret", "s", data={"a": "not base64!"}), "illegal base64 data"),
     (
         "no quantity",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from kubevnfm_infra_k8s.domain.ownership import is_scaled_apart
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
-from kubevnfm_infra_k8s.domain.watching.comparing import Difference, differences
+from kubevnfm_infra_k8s.domain.watching.comparing import Difference, collected, differences
 from kubevnfm_infra_k8s.domain.watching.drift import is_compared
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import FIELD as CLOUDS
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun
@@ -33,7 +33,7 @@ class Repair:
 
     release: Release
     plan: Plan
-    """The objects of the inventory, under their present names."""
+    """The objects of the inventory, under their present names, but for those that Kubernetes has removed by itself."""
     is_ending: bool = False
     """Whether an object is still being deleted that is then created again."""
 
@@ -54,10 +54,10 @@ class RepairRun:
 
         Raises: ClusterLost; ObjectsNotGone at the deadline; as `ApplyRun.apply`.
         """
-        plan = _of_inventory(plan, release)
+        cluster, releases = self.applying.wait.cluster, self.applying.releases
+        plan = _of_inventory(plan, release, without=await collected(cluster, release))
         if release.applied_by == self.attempt:
             return Repair(release, plan)
-        cluster, releases = self.applying.wait.cluster, self.applying.releases
         compared = [entry for entry in release.entries if is_compared(entry)]
         found = await differences(cluster, self.applying.shared, release, compared)
         before = release.repaired if release.repaired_by == self.operation_id else None
@@ -95,9 +95,9 @@ class RepairRun:
         return bool(ending)
 
 
-def _of_inventory(plan: Plan, release: Release) -> Plan:
-    """Return the plan with the objects that the inventory has: a URL may have others by now."""
-    known = {entry.key for entry in release.entries}
+def _of_inventory(plan: Plan, release: Release, *, without: Set[ObjectKey]) -> Plan:
+    """Return the plan with the objects that the inventory has, but for some: a URL may have others by now."""
+    known = {entry.key for entry in release.entries} - without
     objects = with_present_names(plan.objects, release)
     return replace(plan, objects=[each for each in objects if each.key in known])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden
@@ -31,18 +31,7 @@ async def differences(
 
     Objects that the credentials may not read are not among them.
     """
-    served = await served_kinds(cluster, [entry.key.api_kind for entry in entries])
-    unreadable: set[ObjectKey] = set()
-
-    async def get(resource: Resource, key: ObjectKey) -> Body | None:
-        try:
-            return await cluster.get_metadata(resource, key)
-        except Forbidden:
-            unreadable.add(key)
-            return None
-
-    places = [(resource, entry.key) for entry in entries if (resource := served[entry.key.api_kind]) is not None]
-    bodies = await find_all(cluster, places, get)
+    bodies, unreadable = await _seen(cluster, entries)
     found: dict[ObjectKey, Difference] = {}
     for entry in entries:
         body = bodies.get(entry.key)
@@ -54,6 +43,29 @@ async def differences(
         if what is not None:
             found[entry.key] = Difference(what, body)
     return await _without_autoscaled(cluster, entries, found)
+
+
+async def collected(cluster: Cluster, release: Release) -> Set[ObjectKey]:
+    """Return the objects that Kubernetes has removed by itself: they are not missing, and no wait for them would end."""
+    entries = [entry for entry in release.entries if entry.may_be_gone and not entry.is_complete]
+    bodies, unreadable = await _seen(cluster, entries)
+    return {entry.key for entry in entries} - bodies.keys() - unreadable
+
+
+async def _seen(cluster: Cluster, entries: Sequence[Entry]) -> tuple[Mapping[ObjectKey, Body], Set[ObjectKey]]:
+    """Return the metadata of those of the objects that exist, and those that the credentials may not read."""
+    served = await served_kinds(cluster, [entry.key.api_kind for entry in entries])
+    unreadable: set[ObjectKey] = set()
+
+    async def get(resource: Resource, key: ObjectKey) -> Body | None:
+        try:
+            return await cluster.get_metadata(resource, key)
+        except Forbidden:
+            unreadable.add(key)
+            return None
+
+    places = [(resource, entry.key) for entry in entries if (resource := served[entry.key.api_kind]) is not None]
+    return await find_all(cluster, places, get), unreadable
 
 
 async def _without_autoscaled(
