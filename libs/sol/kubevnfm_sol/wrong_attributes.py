@@ -8,8 +8,13 @@ from pydantic import ValidationError
 
 def wrong_attributes(error: ValidationError, place: str = "") -> tuple[tuple[str, str], ...]:
     """Return (place, reason) for each, never with what was given; ``place``: that of the document."""
+    found = error.errors(include_input=False)
+    # Values under a wrong name follow from it: one that says that they are secret hides them, so that no text is found there.
+    names = {each["loc"][:-1] for each in found if each["loc"][-1:] == ("[key]",)}
     return tuple(
-        (_path(each["loc"], place), _reason(each["type"], each["msg"])) for each in error.errors(include_input=False)
+        (_path(each["loc"], place), _reason(each["type"], each["msg"]))
+        for each in found
+        if each["loc"][-1:] == ("[key]",) or not any(each["loc"][:n] in names for n in range(len(each["loc"]) + 1))
     )
 
 

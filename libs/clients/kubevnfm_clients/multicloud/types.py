@@ -8,23 +8,30 @@ from typing import Annotated, Generic, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.kubernetes_names import LABEL
+from kubevnfm_secrets import Secret
 from kubevnfm_sol.access import check_url
 from kubevnfm_sol.base import SolRequest, SolType
-from pydantic import AfterValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, StringConstraints
 
 T = TypeVar("T")
 
 
-def _is_url(value: str) -> str:
+def _is_url(value: str | Secret) -> str:
+    # A URL with credentials was hidden when the request was read.
+    text = "" if isinstance(value, Secret) else value
     try:
-        check_url(value, "")
+        check_url(text, "")
     except InvalidInput as error:
         raise ValueError(error.reason) from error
-    return value
+    return text
+
+
+def _refuse_secret(value: object) -> object:
+    return _is_url(value) if isinstance(value, Secret) else value
 
 
 Visible = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[!-~]+$")]
-HttpUrl = Annotated[Visible, AfterValidator(_is_url)]
+HttpUrl = Annotated[Visible, AfterValidator(_is_url), BeforeValidator(_refuse_secret)]
 """An http or https URL without credentials."""
 
 NamespaceName = Annotated[str, StringConstraints(max_length=63, pattern=f"^{LABEL}$")]

@@ -160,6 +160,29 @@ async def test_an_error_state_counts_whatever_other_objects_wait_for(bed: Bed) -
     assert (made.link.status, made.link.status_detail) == ("FAILED", "Vlan conflict: its VLAN is in conflict")
 
 
+async def test_a_provider_network_that_is_missing_is_named(bed: Bed) -> None:
+    """MC-096: a VLAN without defaultInterface is on one that others make."""
+    spec = {"cidrBlock": "172.16.36.0/24", "vlan": {"id": 8, "provider": "p-none"}}
+    creating = asyncio.create_task(bed.create("vlan8", type="kube-ovn", spec=spec, reference="a"))
+
+    async def detail() -> str:
+        return "".join(each.status_detail for each in await bed.world.records.page({}, limit=1, after=None))
+
+    async def is_named() -> bool:
+        return "ProviderNetwork p-none does not exist: create it, or give vlan.defaultInterface" in await detail()
+
+    await until_true(is_named)
+    await bed.ground.create({"apiVersion": "kubeovn.io/v1", "kind": "ProviderNetwork", "metadata": {"name": "p-none"}})
+    await bed.state(("kubeovn.io/v1", "Subnet"), "vlan8", {"conditions": [{"type": "Ready", "status": "False"}]})
+
+    async def is_waiting_for_the_subnet() -> bool:
+        return await detail() == "Subnet vlan8: Ready is False: no reason"
+
+    await until_true(is_waiting_for_the_subnet)
+    await bed.state(("kubeovn.io/v1", "Subnet"), "vlan8", {"conditions": [{"type": "Ready", "status": "True"}]})
+    assert (await creating).link.status == "READY"
+
+
 async def test_the_object_by_which_pods_reach_ovn4nfv_goes_with_the_last_link(bed: Bed) -> None:
     """MC-093."""
     links = []

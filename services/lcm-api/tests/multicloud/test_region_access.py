@@ -207,4 +207,5 @@ async def test_bad_logins_are_refused_with_a_pointer(
     """MC-006, chapter 11."""
     refused = await world.region(cluster, **changes)
     assert pointers(refused) == [pointer]
+    assert "token_url" not in pointer or b"http or https URL without credentials" in refused.raw
     assert SECRET.encode() not in refused.raw

@@ -319,7 +319,7 @@ async def test_a_vnf_stays_in_its_region_and_namespace(gateway: Gateway) -> None
 
 
 async def test_what_was_brought_up_in_part_is_brought_down(gateway: Gateway) -> None:
-    """MC-009, MC-020, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
+    """MC-009, MC-020, MC-031, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
     world, twins = gateway.world, gateway.world.twins
     twins.waiting.add("infra.k8s.apply_objects")
     twins.failing.add("infra.k8s.apply_objects")
@@ -332,10 +332,18 @@ async def test_what_was_brought_up_in_part_is_brought_down(gateway: Gateway) -> 
     failed, seen = answer.json, {"If-Match": answer.headers["ETag"]}
     (await gateway.call("DELETE", one, **{"If-Match": creating.headers["ETag"]})).problem(412)
     assert (await gateway.call("PATCH", one, {"values": {}}, **seen)).problem(409)["type"] == "operation-running"
-    (await gateway.call("DELETE", one, **seen)).must(204)
+    reason = "others have ConfigMap mine/other there"
+    staying = LeftObject(
+        api_version="v1", kind="Namespace", namespace=None, name="mine", uid="u", cluster="k", reason=reason
+    )
+    twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(staying,))
+    answer = (await gateway.call("DELETE", one, **seen)).must(200)
+    assert [each["reason"] for each in answer.json["left"]] == [reason]
     assert twins.asked()[-1] == "infra.k8s.delete_objects"
     operation = await world.operation(failed["operation"].rpartition("/")[2])
     assert operation["operationState"] == "ROLLED_BACK"
+    assert operation["resourceChanges"]["metadata"]["kubevnfm_left"][0]["reason"] == reason
+    twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted()
     failed = (await gateway.bring_up()).must(201).json
     operation_id = failed["operation"].rpartition("/")[2]
     (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)

@@ -79,7 +79,7 @@ class Bringing:
             link = await self._without_surplus(link, made)
             unlabelled = await self._label(link)
             link, present, absent = await self._ensured(link, made)
-            self._check_ready(present)
+            await self._check_ready(link, present)
             lacking = {**unlabelled, **absent}
             if lacking:
                 link = link.model_copy(update={"served": link.wanted, "lacking": tuple(sorted(lacking))})
@@ -237,7 +237,7 @@ class Bringing:
         objects = tuple(intent if each.key == entry.key else each for each in link.objects)
         return await self.records.replace(link.model_copy(update={"objects": objects}))
 
-    def _check_ready(self, present: Sequence[tuple[Made, Body]]) -> None:
+    async def _check_ready(self, link: Link, present: Sequence[tuple[Made, Body]]) -> None:
         """Raise LinkFailed for an object that has failed, whatever the others wait for; else NotYet unless all are ready."""
         judged = [(each, body, readiness(body, self.clock.now())) for each, body in present]
         for each, _, verdict in judged:
@@ -249,7 +249,22 @@ class Bringing:
             # An object that is current may fail meanwhile: a VLAN may come to be in conflict.
             alike = [one for one in judged if one[2].is_current and one[0].key.api_version in versions]
             watched = [Watched.from_body(each.resource, each.key, body) for each, body, _ in (*waiting, *alike)]
-            raise NotYet(f"{waiting[0][0].key}: {waiting[0][2].message}", *watched)
+            reasons = [f"{waiting[0][0].key}: {waiting[0][2].message}", *await self._missing(link)]
+            raise NotYet("; ".join(reasons), *watched)
+
+    async def _missing(self, link: Link) -> Sequence[str]:
+        """Return what others have to make first, as far as the credentials may see it."""
+        reasons: list[str] = []
+        for (api_version, kind), name, way_out in link.read_spec().needs():
+            resource = await self.cluster.resource(api_version, kind)
+            try:
+                key = ObjectKey(api_version, kind, "", name)
+                there = None if resource is None else await self.cluster.get(resource, key)
+            except ObjectRefused:
+                continue
+            if there is None:
+                reasons.append(f"{key} does not exist: {way_out}")
+        return reasons
 
     async def _with_uids(self, link: Link, entries: Sequence[LinkObject]) -> Link:
         """Return the link with the uids of objects of ours that were created and not confirmed; stored before they are deleted."""

@@ -306,6 +306,11 @@ class KubeOvnSpec(LinkSpec):
         ]
         return Addressing(gateways=gateways, excluded=[*self.exclude_ips, *gateways])
 
+    def needs(self) -> Sequence[tuple[ApiKind, str, str]]:
+        if self.vlan is None or self.vlan.default_interface is not None:
+            return ()
+        return (((_KUBE_OVN, "ProviderNetwork"), self.vlan.provider, "create it, or give vlan.defaultInterface"),)
+
     def subnets(self) -> Sequence[tuple[str, Network]]:
         return [("cidrBlock", read_network(part)) for part in self.cidr_block]
 

@@ -159,6 +159,10 @@ class LinkSpec(Part):
         """Whether the link needs the namespace of the SR-IOV network operator."""
         return False
 
+    def needs(self) -> Sequence[tuple[ApiKind, str, str]]:
+        """Return the objects without namespace that others make, without which the link is never ready: kind, name, and the way out."""
+        return ()
+
     def namespace_label(self, name: str) -> str | None:
         """Return the label that selects the namespaces of the link, if its type has one."""
         return None

@@ -42,6 +42,8 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """Whether a request of multi-cloud has named its cloud region."""
     digest: str = ""
     """That of the objects with their variables filled in; empty if they are not known."""
+    left: tuple[LeftObject, ...] = ()
+    """The objects that a rollback has left, because others need them."""
 
     @property
     def inputs(self) -> Inputs:
@@ -76,10 +78,14 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
         """Return the draft with the applied objects; None: there are none."""
         return self.model_copy(update={"release": release})
 
+    def without_objects(self, left: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once its objects are deleted, except those that are left, such as a namespace with objects of others."""
+        return self.with_release(None).model_copy(update={"left": left})
+
     def changes(self) -> ResourceChanges:
-        """Every pod was added."""
+        """Every pod was added; after a rollback, what it has left."""
         if self.release is None:
-            return ResourceChanges()
+            return ResourceChanges(metadata=metadata_of_left(self.left))
         return inventory.changes_of_release(
             self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="ADDED"
         )

@@ -78,6 +78,11 @@ class ApplyCnfObjects(AwaitedObjects[InstantiateCnfDraft | HealCnfDraft, Objects
         """The objects are deleted."""
         return draft.with_release(None)
 
+    def undone(self, draft: InstantiateCnfDraft | HealCnfDraft, reply: Event) -> Draft:
+        """The objects are deleted; an instantiation keeps which are left."""
+        assert isinstance(reply, ObjectsDeleted)
+        return draft.without_objects(reply.left) if isinstance(draft, InstantiateCnfDraft) else self.forget(draft)
+
     def undo(self, draft: InstantiateCnfDraft | HealCnfDraft) -> DeleteObjects:
         """Delete everything in the inventory, also if the objects were applied only in part."""
         # Without a grace period: the pods end in their own time, as nothing hurries a rollback.

@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, Step
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     ChangeWorkloadDraft,
+    InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
@@ -81,6 +82,11 @@ class ApplyClusterObjects(KeepsRemains[NewClusterDraft, ObjectsApplied]):
     def forget(self, draft: NewClusterDraft) -> Draft:
         """The objects are deleted."""
         return draft.with_release(None)
+
+    def undone(self, draft: NewClusterDraft, reply: Event) -> Draft:
+        """The objects are deleted; an instantiation keeps which are left."""
+        assert isinstance(reply, ObjectsDeleted)
+        return draft.without_objects(reply.left) if isinstance(draft, InstantiateWorkloadDraft) else self.forget(draft)
 
     def undo(self, draft: NewClusterDraft) -> DeleteObjects:
         """Delete the cluster and then everything else in the inventory, also if it was applied only in part (CR-112)."""
