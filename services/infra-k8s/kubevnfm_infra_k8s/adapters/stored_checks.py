@@ -49,5 +49,10 @@ class StoredChecks:
         stored = await self._store.replace(CHECKS, check.id, check.stored(), if_revision=check.revision)
         return StoredCheck.from_stored(stored)
 
+    async def lose_region(self, check: StoredCheck, reason: str, /, *, now: str) -> None:
+        changed = check.without_region(reason, now=now)
+        if changed != check:
+            await self.replace(changed)
+
     async def delete(self, check: StoredCheck, /) -> None:
         await self._store.delete(CHECKS, check.id, if_revision=check.revision)

@@ -11,6 +11,7 @@ from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort,
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
+from kubevnfm_infra_k8s.domain.links.events import change_of
 from kubevnfm_infra_k8s.domain.links.record import Link
 
 LINKS: Final = "virtual_links"
@@ -89,6 +90,11 @@ class StoredLinks:
         return Link.from_stored(
             await self._outbox.replace(LINKS, link.id, link.document(), if_revision=link.revision, events=events)
         )
+
+    async def lose_region(self, link: Link, reason: str, /, *, now: str) -> None:
+        changed = link.without_region(reason, now=now)
+        if changed != link:
+            await self.replace(changed, change_of(link, changed))
 
     async def delete(self, link: Link, /) -> None:
         await self._announce(link, 0)

@@ -12,6 +12,7 @@ from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort,
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_infra_k8s.adapters.stored_links import SOURCE
+from kubevnfm_infra_k8s.domain.volumes.events import change_of
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
 VOLUMES: Final = "persistent_volumes"
@@ -81,6 +82,11 @@ class StoredVolumes:
                 VOLUMES, volume.id, volume.document(), if_revision=volume.revision, events=events
             )
         )
+
+    async def lose_region(self, volume: Volume, reason: str, /, *, now: str) -> None:
+        changed = volume.without_region(reason, now=now)
+        if changed != volume:
+            await self.replace(changed, change_of(volume, changed))
 
     async def delete(self, volume: Volume, /) -> None:
         await self._store.delete(VOLUMES, volume.id, if_revision=volume.revision)

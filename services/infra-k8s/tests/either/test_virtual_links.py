@@ -19,7 +19,7 @@ from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.errors import BeingRemoved, ConflictingInput, InUse, NotFound, Unprocessable
 from patience import until, until_true
 from worlds.link_specs import SPECS
-from worlds.link_world import NAD, NETWORK, LinkWorld, define, link_world
+from worlds.link_world import NAD, NETWORK, LinkWorld, OneVim, define, link_world
 
 SUBNETS = {"ipv4Subnets": [{"name": "s1", "subnet": "172.16.33.0/24", "gateway": "172.16.33.1/24"}]}
 
@@ -247,6 +247,17 @@ async def test_drift_is_shown_and_repaired_by_the_next_request(bed: Bed) -> None
 async def _has_event(bed: Bed, status: str, *vnfs: str) -> bool:
     """Return whether there was an event, which names the VNFs that hold the link (MC-052)."""
     return any(event.status == status and event.vnf_instance_ids == vnfs for event in bed.world.events)
+
+
+async def test_a_link_whose_region_is_gone_is_published_as_failed(bed: Bed) -> None:
+    """MC-077, MC-098: no operation of a user ends then, so that only the event says so."""
+    made = await bed.create(reference="a")
+    registered, bed.world.work.vims = bed.world.work.vims, OneVim({})
+    await bed.world.work.look_at_all()
+    await until_true(lambda: _has_event(bed, "FAILED"))
+    assert (bed.world.events[-1].old_status, bed.world.events[-1].link_id) == ("READY", made.link.id)
+    assert bed.world.events[-1].reason == "its region is not registered any more"
+    bed.world.work.vims = registered
 
 
 async def test_what_another_party_has_created_again_is_not_deleted(bed: Bed) -> None:

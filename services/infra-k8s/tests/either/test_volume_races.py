@@ -98,14 +98,19 @@ async def test_a_vnf_leaves_a_volume_whose_persistent_volume_is_gone(volumes: Vo
 
 
 async def test_data_in_a_region_that_is_gone_are_not_said_to_be_deleted(volumes: VolumeGround) -> None:
-    """MC-077, MC-104."""
+    """MC-077, MC-104, MC-105."""
     volume = await volumes.create(storage_class=await volumes.storage_class("fast"), reclaim="Delete")
     gone = OneVim({})
     volumes.work.vims = gone
+
+    async def has_event() -> bool:
+        return bool(volumes.events) and volumes.events[-1].reason == "its region is not registered any more"
+
     await volumes.work.one_pass(volume.id)
     owner = replace(volumes.owner, vims=gone)
     present = await owner.get(volume.id)
     assert (present.phase, present.phase_detail) == ("Failed", "its region is not registered any more")
+    await until_true(has_event)
     removed = await owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
     assert (removed.is_gone, removed.data) == (True, "kept")
     assert removed.where.startswith("csi ")

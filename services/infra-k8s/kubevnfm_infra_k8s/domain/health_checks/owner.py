@@ -37,6 +37,10 @@ class Records(Documents[StoredCheck], Protocol):
         """Store a new check. Raises AlreadyExists while another one of the instance runs."""
         ...
 
+    async def replace(self, check: StoredCheck, /) -> StoredCheck:
+        """Write the check if it is at its revision. Raises RevisionConflict."""
+        ...
+
 
 class Work(Protocol):
     """The work on checks."""

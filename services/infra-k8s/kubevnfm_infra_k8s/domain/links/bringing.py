@@ -13,12 +13,13 @@ from datetime import datetime
 from typing import Final
 
 import structlog
-from kubevnfm_events.links import LinkStatus, VirtualLinkChanged
+from kubevnfm_events.links import LinkStatus
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES, namespace
+from kubevnfm_infra_k8s.domain.links.events import change_of
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.ovn import LABEL_VALUE
 from kubevnfm_infra_k8s.domain.links.ports import LinkRecords
@@ -26,7 +27,6 @@ from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Lin
 from kubevnfm_infra_k8s.domain.links.spec import LinkBody
 from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Body, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reconciling.holders import vnfs_among
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched
 from kubevnfm_infra_k8s.domain.reconciling.ports import Turns
 from kubevnfm_infra_k8s.domain.verdicts import Status
@@ -358,14 +358,8 @@ class Bringing:
         changed = link.model_copy(update={"status": status, "status_detail": bounded(detail), "reached": reached})
         if before is None or changed == before:
             return
-        is_news = before.status != status and status in {"READY", "DEGRADED", "FAILED"}
-        event = VirtualLinkChanged(
-            link_id=link.id, name=link.name, cloud_region_id=link.cloud_region_id, vim_id=link.vim_id,
-            old_status=before.status, status=status, reason=changed.status_detail,
-            **vnfs_among(link.references),
-        )  # fmt: skip
         now = rfc3339(self.clock.now())
-        await self.records.replace(changed.model_copy(update={"updated_at": now}), event if is_news else None)
+        await self.records.replace(changed.model_copy(update={"updated_at": now}), change_of(before, changed))
 
 
 def is_ours(there: Body, link: Link, entry: LinkObject) -> bool:

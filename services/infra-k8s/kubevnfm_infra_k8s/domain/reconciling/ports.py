@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.errors import OutsideUnavailable
@@ -53,10 +53,6 @@ class Document(Protocol):
         """Whether the document is being removed."""
         ...
 
-    def without_region(self, reason: str, *, now: str) -> Self:
-        """Return the document as it is when its region is not registered any more: failed, with nothing to be done."""
-        ...
-
 
 class Documents(Protocol[D]):
     """The stored documents."""
@@ -75,8 +71,11 @@ class Documents(Protocol[D]):
         """Return the others."""
         ...
 
-    async def replace(self, document: D, /) -> D:
-        """Write the document if it is at its revision. Raises RevisionConflict."""
+    async def lose_region(self, document: D, reason: str, /, *, now: str) -> None:
+        """Store that the region is not registered any more, with the event of that: failed, with nothing to be done.
+
+        Raises RevisionConflict.
+        """
         ...
 
     async def delete(self, document: D, /) -> None:

@@ -200,9 +200,7 @@ class ReconcilingWork(Generic[D]):
                 log.warning("document_left", kind=self.name, document_id=document.id, reason=_UNREGISTERED)
                 await self.records.delete(document)
             else:
-                changed = document.without_region(_UNREGISTERED, now=rfc3339(self.clock.now()))
-                if changed != document:
-                    await self.records.replace(changed)
+                await self.records.lose_region(document, _UNREGISTERED, now=rfc3339(self.clock.now()))
             return
         async with self.clusters.cluster(vim) as cluster:
             passes = self.passes(cluster)
