@@ -82,7 +82,7 @@ async def test_a_vnf_is_brought_up_by_one_call(gateway: Gateway) -> None:
 
 
 async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: Gateway) -> None:
-    """MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
+    """MC-006, MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
     web = yaml.safe_dump(
         {
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "${role}er"},
@@ -104,6 +104,18 @@ async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: Gat
     ):
         refused = await gateway.bring_up(csar_id=csar_id, values={}, networks=[network])
         assert [each["pointer"] for each in refused.problem(status)["errors"]] == [pointer]
+    # The same answer names what is wrong with volumes, and with a profile or a value.
+    bad = {**one, "virtual_link_id": "none"}
+    volume = {"persistent_volume_id": "none", "claim_name": "c"}
+    profile = [{"vdu_id": "none", "replicas": 2}]
+    for wanted, pointer in (
+        ({"csar_id": csar_id, "values": {}, "compute_profiles": profile}, "/compute_profiles/0/vdu_id"),
+        ({"values": {}}, "/values"),
+    ):
+        refused = await gateway.bring_up(**wanted, networks=[bad], volumes=[volume])
+        pointers = [each["pointer"] for each in refused.problem(422)["errors"]]
+        assert pointers[:2] == ["/networks/0/virtual_link_id", "/volumes/0/persistent_volume_id"]
+        assert pointers[2] == pointer
     several = [{"vdu_id": "router", "replicas": 2}]
     refused = await gateway.bring_up(csar_id=csar_id, values={}, networks=[one], compute_profiles=several)
     assert [each["pointer"] for each in refused.problem(422)["errors"]] == ["/networks/0/ip_address"]

@@ -14,6 +14,7 @@ from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
+from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
@@ -60,6 +61,7 @@ from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.containers.volumes import requested_volumes
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.faults import Faults
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import (
@@ -143,15 +145,22 @@ class Containers(VnfKind):
         check_has_chart(artifacts, parameters)
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
         await check_chart_program(self._charts, draft.chart, artifacts)
-        networks, attached = await requested_networks(
+        faults = Faults()
+        interfaces = requested_networks(
             self._links, asked, flavour,
             vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id, namespace=draft.namespace,
         )  # fmt: skip
+        linked = await faults.collected(interfaces)
+        volumes = await faults.collected(requested_volumes(self._volumes, asked.volumes or (), vim_id=draft.vim_id))
+        if linked is None or volumes is None:
+            await self._check_all(faults, artifacts, draft.order)
+        assert linked is not None
+        assert volumes is not None
+        networks, attached = linked
         managed = tuple(
             link.model_dump(mode="json", by_alias=True, exclude_none=True)
             for link in asked.request.ext_managed_virtual_links
         )
-        volumes = await requested_volumes(self._volumes, asked.volumes or (), vim_id=draft.vim_id)
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
         written = None
         if artifacts is not None:
@@ -169,6 +178,12 @@ class Containers(VnfKind):
             await check_networks(self._packages, draft.order, networks, written)
         await self._check_objects(draft, draft.def_files)
         return draft
+
+    async def _check_all(self, faults: Faults, artifacts: ArtifactOrder | None, order: ObjectsOrder) -> None:
+        """Raise the faults with those of values and profiles, which are checked after links and volumes otherwise (MC-006)."""
+        if artifacts is not None:
+            await faults.collected(check_artifacts(self._packages, self._ring, artifacts, order))
+        faults.check()
 
     async def _check_objects(self, draft: InstantiateCnfDraft, manifests: Sequence[str]) -> None:
         """Check manifests of the package against the values of their placeholders, and against the cluster."""
@@ -246,7 +261,12 @@ class Containers(VnfKind):
         )
         await check_chart_program(self._charts, None, artifacts)
         draft = draft.model_copy(update={"is_rollback": asked.origin.cause == "rollback"})
-        draft, networks = await self._with_holds(draft, asked)
+        faults = Faults()
+        held = await faults.collected(self._with_holds(draft, asked))
+        if held is None:
+            await self._check_all(faults, artifacts, draft.order)
+        assert held is not None
+        draft, networks = held
         outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
             await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
