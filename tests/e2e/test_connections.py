@@ -65,7 +65,7 @@ async def a_cluster() -> AsyncIterator[LabCluster]:
 
 
 async def connections_of_a_life(user: User, cluster: LabCluster, vnfd_id: str) -> int:
-    """Return how many connections an instantiate and a terminate take on a VIM of their own, to which none is open."""
+    """Return how many connections an instantiate and a terminate take on a VIM of their own, beside those of its inventory."""
     where = urlsplit(cluster.endpoint)
     assert where.hostname is not None
     assert where.port is not None
@@ -76,6 +76,7 @@ async def connections_of_a_life(user: User, cluster: LabCluster, vnfd_id: str) -
         body = {"vim": {**vim, "vim_project": {"name": "default"}}}
         vim_id = (await user.call("POST", "/v1.0/vims", body)).must(201).json["vim"]["id"]
         named = {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}
+        await until_true(relay.is_at_rest)
         before = relay.connections
         instance_id = await user.create(vnfd_id)
         await user.do(instance_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), named))

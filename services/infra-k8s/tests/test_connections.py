@@ -119,16 +119,6 @@ async def test_commands_use_one_connection_one_after_another(server: Server, clu
     assert len(server.connections) == 1
 
 
-async def test_a_few_calls_that_come_again_and_again_get_a_second_connection(
-    server: Server, clusters: KubernetesClusters
-) -> None:
-    """MC-142: the objects of many priorities, a few at a time, would each wait for the one before."""
-    for _ in range(30):
-        async with clusters.cluster(server.vim()) as cluster:
-            await read(cluster, "a", "b")
-    assert len(server.connections) == 2
-
-
 async def test_many_calls_at_a_time_get_a_connection_each(server: Server, clusters: KubernetesClusters) -> None:
     server.held = {f"held-{n}" for n in range(8)}
     async with clusters.cluster(server.vim()) as cluster:

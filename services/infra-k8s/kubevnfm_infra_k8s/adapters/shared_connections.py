@@ -12,8 +12,6 @@ KEPT_S: Final = 55.0
 MOST_KEPT: Final = 64
 _FEW: Final = 4
 """So many calls at a time use one connection one after another, which takes less time than three TLS handshakes."""
-_MOST_WAITS: Final = 10
-"""After so many waits for another call, one connection more costs less than the next waits do. Not beyond `_FEW` connections."""
 _PATIENCE_S: Final = 1.0
 """How long a call waits for the connection of another one, whose answer may take long, as that of a webhook does."""
 
@@ -23,7 +21,7 @@ class SharedConnections:
 
     def __init__(self) -> None:
         self._free, self._kept = asyncio.Semaphore(1), 1
-        self._calls = self._waits = 0
+        self._calls = 0
         self._last_at = 0.0
 
     @asynccontextmanager
@@ -31,7 +29,7 @@ class SharedConnections:
         """Yield when a call may use or open a connection; whether that is kept afterwards."""
         loop = asyncio.get_running_loop()
         if not self._calls and loop.time() - self._last_at > KEPT_S:
-            self._free, self._kept, self._waits = asyncio.Semaphore(1), 1, 0
+            self._free, self._kept = asyncio.Semaphore(1), 1
         self._calls += 1
         is_kept = False
         try:
@@ -44,18 +42,13 @@ class SharedConnections:
                 self._free.release()
 
     async def _is_open_or_kept(self) -> bool:
-        if not self._free.locked():
-            return await self._free.acquire()
-        self._waits += 1
-        # Many calls at a time would wait for each other for longer than connections take, and so do a few that come again and again.
-        are_many = self._calls > _FEW and self._kept < MOST_KEPT
-        is_repeated = self._waits > _MOST_WAITS and self._kept < _FEW
-        patience_s = 0.0 if are_many or is_repeated else _PATIENCE_S
+        # Many calls at a time would wait for each other for longer than connections take.
+        patience_s = 0.0 if self._calls > _FEW and self._kept < MOST_KEPT else _PATIENCE_S
         try:
             async with asyncio.timeout(patience_s):
                 await self._free.acquire()
         except TimeoutError:
             if self._kept == MOST_KEPT:
                 return False
-            self._kept, self._waits = self._kept + 1, 0
+            self._kept += 1
         return True
