@@ -13,6 +13,7 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS
 from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.cancellation import raise_lost_cancellation
 from kubevnfm_kit.json_types import JsonMapping
 from pamqp.commands import Basic
 
@@ -38,7 +39,9 @@ def broker_errors() -> Iterator[None]:
     try:
         yield
     except CONNECTION_EXCEPTIONS as error:
+        raise_lost_cancellation()
         raise BrokerLost(f"{type(error).__name__}: {error}") from error
+    raise_lost_cancellation()
 
 
 def message_of(body: bytes, *, message_id: str | None, type: str | None, headers: JsonMapping) -> aio_pika.Message:
@@ -71,14 +74,15 @@ class Link:
     @classmethod
     async def open(cls, url: str, *, name: str, declarations: Declarations) -> Link:
         """Connect, with what every service needs on the broker. Raises BrokerLost."""
-        with broker_errors():
-            connection = await aio_pika.connect(
-                url,
-                timeout=_CONNECT_TIMEOUT_S,
-                client_properties={"connection_name": name},
-                heartbeat=_HEARTBEAT_S,
-            )
+        connection: AbstractConnection | None = None
         try:
+            with broker_errors():
+                connection = await aio_pika.connect(
+                    url,
+                    timeout=_CONNECT_TIMEOUT_S,
+                    client_properties={"connection_name": name},
+                    heartbeat=_HEARTBEAT_S,
+                )
             with broker_errors():
                 async with asyncio.timeout(_CONFIRM_TIMEOUT_S):
                     # Not on the publishing channel: the broker closes the channel of a declaration that it refuses.
@@ -88,7 +92,8 @@ class Link:
                     await channel.initialize()
         # A cancelled start too must not leave the connection open.
         except BaseException:
-            await connection.close()
+            if connection is not None:
+                await connection.close()
             raise
         return cls(connection, channel, declarations)
 
