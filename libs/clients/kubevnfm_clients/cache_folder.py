@@ -1,12 +1,13 @@
 """The copies of packages and charts that a process has from lcm-api: those that are used stay, others make room.
 
 The folder belongs to one process, or to several of one machine. It may be emptied at any time: each use asks for its copy, and gets
-it again. The time of its last use is that of the file or folder itself.
+it again. The time of its last use is that of the file or folder itself. Anything else, without the name of a copy, is not ours and stays.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ GIB: Final = 2**30
 CHARTS: Final = "charts"
 UNFINISHED: Final = "fetching-"
 """The names of what is being fetched, or removed, begin so."""
+_COPY: Final = re.compile(r"[0-9a-f-]{36,128}(\.tgz|\.part)?")
+"""The name of a copy: a digest or an id. Earlier versions left parts of charts."""
 _IN_USE_S: Final = 86_400.0
 """One that was used so recently may be used now, by an operation that reads it again."""
 _UNUSED_S: Final = 30 * 86_400.0
@@ -67,21 +70,19 @@ class CacheFolder:
 
     def _copies(self, now: float) -> Iterator[_Copy]:
         for path in (*_children(self.folder), *_children(self.folder / CHARTS)):
-            if path == self.folder / CHARTS:
-                continue
-            # Others may remove it meanwhile.
-            with suppress(FileNotFoundError):
+            # Others may remove it meanwhile. One that cannot be removed must not end the operation that has its copy.
+            with suppress(OSError):
                 used_at = path.lstat().st_mtime
-                if not path.name.startswith(UNFINISHED):
+                if _COPY.fullmatch(path.name):
                     yield _Copy(path, used_at, _size(path))
-                elif used_at < now - _IN_USE_S:
+                elif path.name.startswith(UNFINISHED) and used_at < now - _IN_USE_S:
                     _delete(path)
 
 
 def _children(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
-    except FileNotFoundError:
+    except OSError:
         return []
 
 

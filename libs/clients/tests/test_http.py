@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import os
 import shutil
@@ -243,11 +244,12 @@ async def test_a_package_that_was_cut_short_is_not_there_and_is_fetched_again(
 async def test_copies_that_are_not_used_make_room(
     service: Service, session: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    """MC-125: the least recently used ones above the limit, and those that no operation needs; what may be in use stays."""
+    """MC-125: the least recently used ones above the limit, and those that no operation needs; what may be in use stays, or is not ours."""
     now, day = time.time(), 86_400.0
-    ages = {"old": 3, "older": 4, "unused": 31, "recent": 0.9, "fetching-x": 2, "fetching-y": 0.9}
+    old, older, unused, recent = (hashlib.sha256(each).hexdigest() for each in (b"old", b"older", b"unused", b"recent"))
+    ages = {old: 3, older: 4, unused: 31, recent: 0.9, "fetching-x": 2, "fetching-y": 0.9, "lost+found": 90}
     for name, days in ages.items():
-        for place in (tmp_path / name, tmp_path / "charts" / name):
+        for place in (tmp_path / name, tmp_path / "charts" / f"{name}.tgz"):
             place.parent.mkdir(exist_ok=True)
             if place.parent == tmp_path:
                 place.mkdir()
@@ -256,7 +258,7 @@ async def test_copies_that_are_not_used_make_room(
                 place.write_bytes(b"x" * 40_000)
             os.utime(place, (now - days * day,) * 2)
     kibibytes = 2**20
-    left = {"recent", "fetching-y", "c0ffee"}
+    left = {recent, "fetching-y", "lost+found", "c0ffee"}
 
     async def have(limit_kib: float, *named: str) -> set[str]:
         for each in tmp_path.glob("c0ffee"):
@@ -267,10 +269,10 @@ async def test_copies_that_are_not_used_make_room(
         await packages.folder(PACKAGE)
         return {each.relative_to(tmp_path).as_posix() for each in (*tmp_path.iterdir(), *tmp_path.glob("charts/*"))}
 
-    charts = {"charts", "charts/old", "charts/recent", "charts/fetching-y"}
-    assert await have(190) == {"old", *left, *charts}
+    charts = {"charts", *(f"charts/{name}.tgz" for name in (old, recent, "fetching-y", "lost+found"))}
+    assert await have(190) == {old, *left, *charts}
     # One that was asked for is used.
-    assert await have(1, "old") == {"old", *left, *charts} - {"charts/old"}
+    assert await have(1, old) == {old, *left, *charts} - {f"charts/{old}.tgz"}
     assert service.calls == ["/internal/v1/packages/p-1/archive"] * 2
 
 
