@@ -47,7 +47,7 @@ async def test_a_process_that_dies_at_each_write_of_an_operation_harms_nothing(
     async def die_again_and_again(number: int) -> None:
         while len(harms) < MOST_HARMS and (not deaths or not all(each.is_complete for each in deaths.values())):
             try:
-                async with a_ground(tmp_path / f"{number}-{len(harms)}", regions=2) as ground:
+                async with a_ground(tmp_path / f"{number}-{len(harms)}", regions=1 + ("group" in operations)) as ground:
                     await ground.killed_everywhere(operations, deaths)
             except Exception as harm:  # noqa: BLE001  # the other processes still die where this one would have
                 harms.append(harm)

@@ -9,7 +9,7 @@ The first line is ``{"endpoints": [..]}``. A life answers the others but the fir
                                          on; the second one of this name, which may be a pattern, is the last
     {"do": "end"}
 
-A write is one of a document, or a request that changes something at one of the endpoints; ``<id>`` stands for ids in its name. The process ends
+A write is one of a document, or a request that changes something at one of the endpoints; ``<id>`` stands for ids and names of pods in it. The process ends
 (`os._exit`) before it, or after it and without its answer. Without ``is_done`` it ends before a write that begins while another is not done, and
 after another one. Then comes ``{"is": "dead", "at": "before <name>", "writes": [..], "status": 9}``.
 """
@@ -43,7 +43,9 @@ _OF_DOCUMENTS: Final = ("insert", "replace", "update", "delete", "delete_many", 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUESTIONS: Final = ("accessreviews", "tokenreviews", "/token")
 """The ends of paths to which a POST changes nothing."""
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/vnf-)[0-9a-f]{8}|(?<=/test-)[0-9a-f]{8}")
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/vnf-)[0-9a-f]{8}|(?<=/test-)[0-9a-f]{8}|(?<=/pods/)[^/]+"
+)
 
 
 def say(**line: object) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from packages.kubernetes_objects import a_job
-from patience import until
+from patience import until, until_true
 from real.real_cluster import Body
 from real.real_regions import RealRegion, registered
 
@@ -300,7 +300,14 @@ class Ground:
         assert answer.status in ({202, 200, 409} if self.user.cuts else {202}), answer.text
         self.vnf = await self.region.settled(self.vnf)
         self.has_second = not self.has_second
-        assert ((await self._newest())["revision"], (await self._newest())["result"]) == (newest + 1, "READY")
+
+        async def revision() -> Body | None:
+            # The operation is written after the VNF that it has released.
+            found = await self._newest()
+            return found if found["result"] != "RUNNING" else None
+
+        made = await until(revision, timeout_s=60)
+        assert (made["revision"], made["result"]) == (newest + 1, "READY")
         await self.is_as_asked()
         now = self.seen.objects
         gone = {each for each in stays if now.get(each) != stays[each]}
@@ -426,13 +433,20 @@ class Ground:
         assert self.vnf is not None
         form, place = self.form(self.has_second), self.vnf["namespace"]
         assert self.vnf["outputs"] == form["values"], self.vnf
-        objects = {
-            each.partition("/")[0] + each.rpartition("/")[2] for each in self.seen.objects if place in each.split("/")
-        }
         wanted = {each.replace(" ", "") for each in self.applied} | {f"Namespace{place}"}
         wanted |= {f"NetworkAttachmentDefinitionline-{1 + self.has_second}", "PersistentVolumeClaimdata"}
         wanted |= {"PersistentVolumeClaimmore"} if self.has_second else set()
-        assert objects == wanted
+
+        def objects() -> set[str]:
+            found = [each for each in self.seen.objects if place in each.split("/")]
+            return {each.partition("/")[0] + each.rpartition("/")[2] for each in found}
+
+        async def are_as_wanted() -> bool:
+            return objects() == wanted
+
+        # The object of a link that was left goes after the reference.
+        await _soon(are_as_wanted)
+        assert objects() == wanted
         holder = [f"vnf:{self.vnf['vnf_id']}"]
         await self.counts(
             [[], holder] if self.has_second else [holder, []], [holder, holder if self.has_second else []]
@@ -443,10 +457,27 @@ class Ground:
         for link_id, holders in zip(self.links, links, strict=True):
             link = (await self.region.call("GET", f"{LINKS}/{link_id}")).must(200).json
             assert (sorted(link["references"]), link["use_count"]) == (sorted(["so", *holders]), 1 + len(holders))
-            assert link["status"] == "READY", link
+            await self._has(f"{LINKS}/{link_id}", "status", "READY")
         for volume_id, holders in zip(self.volumes, volumes, strict=True):
             volume = (await self.region.call("GET", f"{VOLUMES}/{volume_id}")).must(200).json
-            assert (volume["in_use_by"], volume["phase"]) == (holders, "Bound" if holders else "Reserved"), volume
+            assert volume["in_use_by"] == holders, volume
+            await self._has(f"{VOLUMES}/{volume_id}", "phase", "Bound" if holders else "Reserved")
+
+    async def _has(self, path: str, member: str, wanted: str) -> None:
+        """Check what follows the counts: a process that dies between the two leaves it to the next one."""
+
+        async def has() -> bool:
+            return bool((await self.region.call("GET", path)).must(200).json[member] == wanted)
+
+        await _soon(has)
+        found = (await self.region.call("GET", path)).must(200).json
+        assert found[member] == wanted, found
+
+
+async def _soon(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Return once this holds, or after a minute."""
+    with suppress(TimeoutError):
+        await until_true(holds, timeout_s=60, pause_s=0.05)
 
 
 @asynccontextmanager
