@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_kit.errors import OutsideUnavailable
 from worlds.cnf_world import deployed
 from worlds.lcm_world import Answer, World
 
@@ -107,6 +110,22 @@ async def test_bad_suspensions_of_instances_are_refused(world: World) -> None:
 
 async def shown_of(world: World, instance_id: str) -> Any:
     return (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json.get("metadata", {}).get(KEY)
+
+
+async def test_machines_do_not_wait_for_the_suspensions_of_regions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MC-139: an OpenStack is no cloud region."""
+
+    async def no_answer() -> Mapping[str, Suspension]:
+        raise OutsideUnavailable("vim-registry does not answer")
+
+    monkeypatch.setattr(world.regions, "suspensions", no_answer)
+    await world.sample()
+    instance_id = await world.create()
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    assert await shown_of(world, instance_id) is None
+    await world.reached(await world.ask(instance_id, *TASKS[-1]), "COMPLETED")
 
 
 async def test_nothing_begins_in_a_suspended_region(world: World) -> None:

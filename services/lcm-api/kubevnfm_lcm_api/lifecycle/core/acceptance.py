@@ -103,7 +103,7 @@ class Acceptance:
         state: OperationState,
     ) -> tuple[OccurrenceRecord, dict[str, Any]]:
         """Return the occurrence, and the further fields of the instance that are true from its claim on."""
-        await self._suspensions.check(record, _vim_ids(record, draft))
+        await self._suspensions.check(record, _may_be_regions(record, draft))
         refusal = await self._engine.refusal(draft)
         if refusal is not None:
             raise refusal
@@ -151,6 +151,12 @@ def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
     used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
     own = (draft.vim_id,) if draft.vim_id is not None else ()
     return list(dict.fromkeys([*record.internals.vim_ids, *chain(*used), *own]))
+
+
+def _may_be_regions(record: InstanceRecord, draft: Draft) -> list[str]:
+    """Return those of its VIMs that may be suspended: cloud regions are clusters of Kubernetes, so an OpenStack is none."""
+    found = _vim_ids(record, draft)
+    return [vim_id for vim_id in found if vim_id != draft.vim_id] if draft.is_on_openstack else found
 
 
 def _revision(record: InstanceRecord, draft: Draft, origin: Origin) -> Revision | None:

@@ -11,6 +11,7 @@ from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
+from kubevnfm_sol.vim import OPENSTACK
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
@@ -53,9 +54,19 @@ class Draft(BaseModel):
     @property
     def vim_id(self) -> str | None:
         """The registered VIM that the resources are on, or go to; None without one, or if it is not registered."""
-        # Not a field of the base: a modification has no VIM.
-        vim: VimConnection | None = getattr(self, "vim", None)
+        vim = self._vim
         return vim.vim_id if vim is not None else None
+
+    @property
+    def is_on_openstack(self) -> bool:
+        """Whether that VIM is an OpenStack for certain: its registered type was compared, and its registered access data are used."""
+        vim = self._vim
+        return vim is not None and vim.is_reference and vim.vim_type == OPENSTACK
+
+    @property
+    def _vim(self) -> VimConnection | None:
+        # Not a field of the base: a modification has no VIM.
+        return getattr(self, "vim", None)
 
     @property
     def withdrawn(self) -> Withdrawn | None:

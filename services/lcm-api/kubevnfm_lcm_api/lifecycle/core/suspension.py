@@ -160,8 +160,9 @@ class Suspensions:
         own = suspension_of(metadata)
         if own is not None:
             return own
-        found = await self._regions.shown()
-        return next((found[vim_id] for vim_id in vim_ids if vim_id in found), None)
+        places = tuple(vim_ids)
+        found = await self._regions.shown() if places else {}
+        return next((found[vim_id] for vim_id in places if vim_id in found), None)
 
     async def _instance(self, instance_id: str) -> InstanceRecord:
         stored = await self._store.get(instances.COLLECTION, instance_id)

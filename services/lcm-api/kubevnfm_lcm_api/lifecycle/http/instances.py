@@ -7,6 +7,7 @@ from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CreateVnfRequest, VnfInstance
+from kubevnfm_sol.vim import OPENSTACK
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import parse, read_json
@@ -61,9 +62,9 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def _suspension(request: web.Request, document: JsonMapping) -> Suspension | None:
-    # Lists do not read the internals.
+    # Lists do not read the internals. An OpenStack is no cloud region.
     connections = (document.get("vimConnectionInfo") or {}).values()
-    vim_ids = [str(each["vimId"]) for each in connections if each.get("vimId")]
+    vim_ids = [str(each["vimId"]) for each in connections if each.get("vimId") and each.get("vimType") != OPENSTACK]
     return await services(request).requests.suspensions.shown(document.get("metadata") or {}, vim_ids)
 
 
