@@ -23,6 +23,9 @@ class AdvanceOperation(Command, kind="lcm.advance_operation", service="lcm-api")
 
     occurrence: SecretParams = Field(default_factory=dict)
     """The occurrence document, as long as it may not be stored yet: the instance is claimed first."""
+    may_rotate: bool = True
+    """Whether the instance had a rotation of credentials, which the operation waits for, when it was claimed: none begins
+    afterwards. Earlier versions do not say."""
 
 
 class RemainsRemoved(Event, kind="lcm.remains.removed"):

@@ -47,7 +47,6 @@ SHARED_PER_S = 6
 WITHOUT_INDEX = {
     # The index finds them; they are few, and are sorted in memory.
     "inbox_lcm_api by parkedAt, sorted by _id",
-    "vnf_instances by id internal.rotation.id, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
     "vnf_lcm_op_occs by operation operationState, sorted by vnfInstanceId _id",

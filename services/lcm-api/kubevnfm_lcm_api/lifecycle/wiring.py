@@ -24,7 +24,7 @@ from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
-from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision, rotation
+from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -63,7 +63,6 @@ INDEXES = {
         Index([instance.DST_VNFD_ID], sparse=True),
         Index([instance.ON_UNREGISTERED_VIM], sparse=True),
         Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
-        Index([rotation.ID], sparse=True),
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
         Index([cloud_place.GROUP], sparse=True),

@@ -30,7 +30,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
@@ -38,7 +38,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.core import problems, rotation
+from kubevnfm_lcm_api.lifecycle.core import problems
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -137,7 +137,7 @@ class Engine:
         accepted = self._accepting[occ.id] = asyncio.Event()
         try:
             yield Envelope(
-                data=AdvanceOperation(occurrence=document),
+                data=AdvanceOperation(occurrence=document, may_rotate=instance.internals.rotation is not None),
                 source=SOURCE,
                 id=derived_id("advance", occ.id),
                 subject=occ.vnf_instance_id,
@@ -209,7 +209,7 @@ class Engine:
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
 
         while True:
-            rotating_s = await self._rotating_s(delivery.envelope.subject)
+            rotating_s = await self._rotating_s(delivery.envelope.subject) if command.may_rotate else 0.0
             if rotating_s:
                 # Its caller has its id, and asks for it meanwhile.
                 await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
@@ -225,12 +225,9 @@ class Engine:
 
     async def _rotating_s(self, instance_id: str) -> float:
         """Return for how long credentials of the instance's cluster may still be sent: the operation begins afterwards."""
-        # Asked before each operation, of an instance that may be large: found only if it has a rotation, which nearly none has.
-        query = Query(AllOf([Exists(rotation.ID), by(id=instance_id)]), limit=1)
-        for stored in await self._store.find(instances.COLLECTION, query):
-            found = Rotation.model_validate(stored.body["internal"]["rotation"])
-            return found.seconds_left(self._clock.now())
-        return 0.0
+        stored = await self._store.get(instances.COLLECTION, instance_id)
+        found = stored.body.get("internal", {}).get("rotation") if stored is not None else None
+        return Rotation.model_validate(found).seconds_left(self._clock.now()) if found is not None else 0.0
 
     async def _pursue_grant(self, grants: Grants, occurrence_id: str) -> float | None:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)

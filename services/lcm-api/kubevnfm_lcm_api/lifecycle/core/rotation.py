@@ -10,8 +10,6 @@ from kubevnfm_sol.base import SolType
 
 FIELD: Final = "internal/rotation"
 """Where an instance's document has it."""
-ID: Final = f"{FIELD}/id"
-"""A path that few instances have: a sparse index leads to those."""
 _BACK_OFF: Final = BackOff(60.0, 3600.0)
 
 
