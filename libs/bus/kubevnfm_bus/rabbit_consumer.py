@@ -12,6 +12,7 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from kubevnfm_events import Envelope, InvalidMessage, Message, decode
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.long_work import aside_if_large
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
@@ -159,7 +160,7 @@ class Consumer(Subscription):
         if past.rest_s > 0:
             await asyncio.sleep(past.rest_s)
         try:
-            envelope = decode(message.body)
+            envelope = await aside_if_large(message.body, decode, message.body)
         # No redelivery makes it valid, so it is dead-lettered at once with the reason.
         except InvalidMessage as error:
             await message.bury(f"invalid message: {error}")
@@ -233,7 +234,7 @@ class Watcher(Subscription):
         while True:
             message = await self._arrived.get()
             try:
-                envelope = decode(message.body)
+                envelope = await aside_if_large(message.body, decode, message.body)
                 reason = wrong_way(
                     envelope, exchange=message.exchange or "", routing_key=message.routing_key or "", queue=""
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from kubevnfm_csar.outputs import MOST_OUTPUTS, OUTPUTS, merged_outputs, output_
 from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_kit.long_work import aside
 
 from kubevnfm_lcm_api.lifecycle.core import request_parameters
 
@@ -41,7 +41,7 @@ async def wanted_outputs(
             raise Unprocessable(*faults[0], *faults[1:_MOST_FAULTS])
 
     # In a thread: a set may have very many objects.
-    await asyncio.to_thread(check)
+    await aside(check)
     return found
 
 
