@@ -17,7 +17,6 @@ from typing import Self
 
 import structlog
 from kubevnfm_events import Command, Envelope, Message, decode
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
@@ -119,9 +118,10 @@ class InProcessBus:
             await self._open.wait()
         if self._is_closed:
             raise BusClosed("the message bus is closed")
-        body, received = await aside_if_large(envelope.data, self._carried, envelope)
-        if self._is_closed:
-            raise BusClosed("the message bus is closed")
+        body = envelope.encode(self._ring)
+        # Decoded from the bytes: a handler gets what it would get from a broker, and cannot change the publisher's
+        # objects.
+        received = decode(body)
         if isinstance(envelope.data, Command):
             queues: Sequence[_Queue] = [self._command_queue(envelope.data.service)]
         else:
@@ -138,13 +138,6 @@ class InProcessBus:
         for entry in entries:
             # Shielded: cancelling the publisher would cancel the future that the handler settles later.
             await asyncio.shield(entry.taken)
-
-    def _carried(self, envelope: Envelope[Message]) -> tuple[bytes, Envelope[Message]]:
-        """Return a message as bytes, and as it is received."""
-        body = envelope.encode(self._ring)
-        # Decoded from the bytes: a handler gets what it would get from a broker, and cannot change the publisher's
-        # objects.
-        return body, decode(body)
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
         queue = self._command_queue(service)

@@ -16,7 +16,6 @@ from typing import Self
 import structlog
 from aio_pika.exceptions import QueueEmpty
 from kubevnfm_events import Command, Envelope, Message
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus import topology
@@ -72,8 +71,7 @@ class RabbitBus:
             await asyncio.gather(keeping, return_exceptions=True)
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        body = await aside_if_large(envelope.data, envelope.encode, self._ring)
-        message = message_of(body, message_id=envelope.id, type=envelope.type, headers={})
+        message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})
         failures = 0
         while True:
             link = await self._keeper.link()

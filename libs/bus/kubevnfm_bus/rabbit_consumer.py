@@ -12,7 +12,6 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from kubevnfm_events import Envelope, InvalidMessage, Message, decode
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_kit.long_work import aside_if_large
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
@@ -160,7 +159,7 @@ class Consumer(Subscription):
         if past.rest_s > 0:
             await asyncio.sleep(past.rest_s)
         try:
-            envelope = await aside_if_large(message.body, decode, message.body)
+            envelope = decode(message.body)
         # No redelivery makes it valid, so it is dead-lettered at once with the reason.
         except InvalidMessage as error:
             await message.bury(f"invalid message: {error}")
@@ -234,7 +233,7 @@ class Watcher(Subscription):
         while True:
             message = await self._arrived.get()
             try:
-                envelope = await aside_if_large(message.body, decode, message.body)
+                envelope = decode(message.body)
                 reason = wrong_way(
                     envelope, exchange=message.exchange or "", routing_key=message.routing_key or "", queue=""
                 )

@@ -5,10 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from collections.abc import Callable
 from typing import Any, Final, NoReturn
-
-from kubevnfm_kit.long_work import LARGE_TEXT, passed
 
 DEEPEST: Final = 100
 """Levels of objects and arrays. The deepest documents that are known are schemas of Kubernetes, with some 40."""
@@ -35,8 +32,7 @@ def read_foreign(raw: bytes | str, *, deepest: int = DEEPEST, most_nodes: int = 
     if nodes > most_nodes:
         raise ValueError(f"more than {most_nodes} objects and arrays")
     # Reading each integer by a function of ours takes twice the time; a pattern for long ones takes as much as the reading.
-    readers = _READERS if len(raw) < LARGE_TEXT else _READERS_IN_PIECES
-    reader = readers[_LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO)]
+    reader = _WITH_LONG_NUMBERS if _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) else _PLAIN
     try:
         value = reader.decode(text)
         # A half of a surrogate pair can be read, but neither stored nor sent.
@@ -88,15 +84,6 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _readers(object_hook: Callable[[dict[str, Any]], Any] | None) -> tuple[json.JSONDecoder, json.JSONDecoder]:
-    """Return the reader of a text without long numbers, and that of one with them."""
-    plain = json.JSONDecoder(object_hook=object_hook, parse_constant=_refuse_constant, parse_float=_finite)
-    exact = json.JSONDecoder(
-        object_hook=object_hook, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
-    )
-    return plain, exact
-
-
-_READERS: Final = _readers(None)
+_PLAIN: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_WITH_LONG_NUMBERS: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
 """Made once: for a short text `json.loads`, which makes a decoder for each call, takes twice the time."""
-_READERS_IN_PIECES: Final = _readers(passed)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore, Outgoing
+from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Filter, Stored
 
 from kubevnfm_worker.relay import OutboxRelay, outgoing
@@ -29,7 +28,9 @@ class Outbox:
     ) -> Stored:
         """Store a new document. Raises AlreadyExists."""
         with self._relay.writing(events):
-            stored = await self._store.insert(collection, id, body, outbox=await self._outgoing(events))
+            stored = await self._store.insert(
+                collection, id, body, outbox=[outgoing(event, self._ring) for event in events]
+            )
             self._relay.kick(collection, id, events)
         return stored
 
@@ -45,7 +46,7 @@ class Outbox:
         """Write the whole body if the revision still holds. Raises RevisionConflict."""
         with self._relay.writing(events):
             stored = await self._store.replace(
-                collection, id, body, if_revision=if_revision, outbox=await self._outgoing(events)
+                collection, id, body, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
             )
             self._relay.kick(collection, id, events)
         return stored
@@ -70,7 +71,7 @@ class Outbox:
                 unset=unset,
                 if_revision=if_revision,
                 where=where,
-                outbox=await self._outgoing(events),
+                outbox=[outgoing(event, self._ring) for event in events],
             )
             self._relay.kick(collection, id, events)
         return stored
@@ -86,12 +87,8 @@ class Outbox:
         """Remove the document; its events are stored until they are published (a document that is missing has none). Raises RevisionConflict."""
         with self._relay.writing(events):
             was_there = await self._store.delete(
-                collection, id, if_revision=if_revision, outbox=await self._outgoing(events)
+                collection, id, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
             )
             if was_there:
                 self._relay.kick(collection, id, events)
         return was_there
-
-    async def _outgoing(self, events: Sequence[Envelope[Message]]) -> list[Outgoing]:
-        data = [event.data for event in events]
-        return await aside_if_large(data, lambda: [outgoing(event, self._ring) for event in events])

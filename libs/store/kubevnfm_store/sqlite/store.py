@@ -6,14 +6,13 @@ import asyncio
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_kit.long_work import LARGE_TEXT, aside, is_large, json_text
 
 from kubevnfm_store.changes import change, check_apart, without
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable, Writes
@@ -83,7 +82,7 @@ class SqliteStore:
         return await self._rows(query + "IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
 
     async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
-        text, messages = await _texts(body, outbox)
+        text, messages = dumped(body), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
             self._catalogue.add(connection, collection)
@@ -103,7 +102,7 @@ class SqliteStore:
     async def replace(
         self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
     ) -> Stored:
-        text, messages = await _texts(body, outbox)
+        text, messages = dumped(body), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
             self._catalogue.add(connection, collection)
@@ -126,8 +125,7 @@ class SqliteStore:
         outbox: Sequence[Outgoing] = (),
     ) -> Stored:
         check_apart([*fields, *unset])
-        text, messages = await _texts(fields, outbox)
-        changes = await aside(loaded, text) if len(text) > LARGE_TEXT else loaded(text)
+        changes, messages = loaded(dumped(fields)), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
             fits = condition(where or AllOf(), self._catalogue.add(connection, collection))
@@ -284,7 +282,6 @@ class _Followers:
             each.event.set()
 
 
-_WRITER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 PENDING = """
 SELECT document, message, content FROM outbox
 WHERE collection = ? AND document IN
@@ -301,15 +298,8 @@ def _stored(row: tuple[str, int, str], exclude: Sequence[str]) -> Stored:
     return Stored(row[0], row[1], body)
 
 
-async def _texts(body: JsonMapping, outbox: Sequence[Outgoing]) -> tuple[str, list[tuple[str, str]]]:
-    """Return what is stored of a document and of its messages."""
-    if is_large([body, *(each.document for each in outbox)]):
-        return await aside(lambda: (dumped(body, json_text), _contents(outbox, json_text)))
-    return dumped(body), _contents(outbox)
-
-
-def _contents(outbox: Sequence[Outgoing], write: Callable[[Any], str] = _WRITER.encode) -> list[tuple[str, str]]:
-    return [(each.id, write(each.document)) for each in outbox]
+def _contents(outbox: Sequence[Outgoing]) -> list[tuple[str, str]]:
+    return [(each.id, json.dumps(each.document, ensure_ascii=False, separators=(",", ":"))) for each in outbox]
 
 
 def _post(connection: sqlite3.Connection, collection: str, id: str, messages: Sequence[tuple[str, str]]) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_kit.long_work import LARGE_TEXT, passed
 
 from kubevnfm_store.names import Alphabet, read_tree
 from kubevnfm_store.query import names_of
@@ -21,17 +19,15 @@ from kubevnfm_store.query import names_of
 ALPHABET: Final = Alphabet(re.compile(r'[%"\\\x00-\x1f]'))
 _MAY_NEED_ESCAPING: Final = re.compile(r'[%\\]|"":')
 """In JSON text every unsafe character of a name shows as one of these (so do harmless ones in values)."""
-_IN_PIECES: Final = json.JSONDecoder(object_hook=passed)
-_WRITER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def dumped(body: JsonMapping, write: Callable[[Any], str] = _WRITER.encode) -> str:
+def dumped(body: JsonMapping) -> str:
     """Return the body as stored. Raises InvalidInput if it is not JSON (NaN, other types, lone surrogates)."""
     try:
-        text = write(body)
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # A scan of the text is much cheaper than a walk over the tree, which hardly any document needs.
         if _MAY_NEED_ESCAPING.search(text):
-            text = write(ALPHABET.tree(body))
+            text = json.dumps(ALPHABET.tree(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput("body", "a text in it is not valid Unicode") from error
@@ -42,7 +38,7 @@ def dumped(body: JsonMapping, write: Callable[[Any], str] = _WRITER.encode) -> s
 
 def loaded(text: str) -> JsonObject:
     """Return the body of a stored text."""
-    body: JsonObject = json.loads(text) if len(text) < LARGE_TEXT else _IN_PIECES.decode(text)
+    body: JsonObject = json.loads(text)
     return read_tree(body) if "%" in text else body
 
 

@@ -6,19 +6,18 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.field_conflicts import NO_OWNERS, is_own_conflict, taken_from_own
-from kubevnfm_infra_k8s.adapters.list_form import ListForm, ListPage
 from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, restart_path, selection
-from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, name_in, named, version_of, without_owners
+from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, name_in, named, part_of, version_of, without_owners
 from kubevnfm_infra_k8s.adapters.transport import APPLY, JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, PODS, Body, ObjectKey, Resource, field_at
@@ -53,6 +52,35 @@ _EXPIRY_PAUSES: Final = BackOff(first_s=0.2, longest_s=30.0)
 """Before a new list. A server that ends each watch as too old would be asked for lists without end."""
 _MOST_FAILURES: Final = 5
 """Consecutive failures of a watch, about five seconds, after which the cluster counts as unavailable."""
+
+
+@dataclass(frozen=True)
+class _Form(Generic[T]):
+    """Which objects a watch follows, in which form they are asked for, and what is kept of each."""
+
+    list_accept: str
+    watch_accept: str
+    query: Mapping[str, str]
+    keep: Callable[[Body], T]
+    page: int
+    keeps_bodies: bool
+    parts: Sequence[Sequence[str]] | None = None
+    """The paths that ``keep`` reads beside the metadata; None: any."""
+
+    def read(self, body: Any, known: Mapping[str, str] | None = None) -> Body:
+        """Return an object, or what is read of it, which alone is checked. Raises Malformed."""
+        return named(body if self.parts is None else part_of(body, self.parts), known)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A part of a list."""
+
+    items: Sequence[Body]
+    version: str
+    """"" if the kind does not exist."""
+    item_size: int
+    """Bytes, on average."""
 
 
 class KubernetesCluster:
@@ -109,7 +137,7 @@ class KubernetesCluster:
         return None if answer.status == 404 else self._object(answer, key)
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
-        form = ListForm(JSON, JSON, selection(labels, ""), lambda body: body, _PAGE, keeps_bodies=True)
+        form = _Form(JSON, JSON, selection(labels, ""), lambda body: body, _PAGE, keeps_bodies=True)
         for _ in range(_TRIES_OF_A_LIST):
             with suppress(_Expired):
                 return [body async for page in self._pages(resource, namespace, form) for body in page.items]
@@ -119,7 +147,7 @@ class KubernetesCluster:
         accept = f"{_METADATA_LIST},{JSON}"
         listed, _ = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=accept)
         is_whole = not field_at(listed, "metadata", "continue")
-        return await aside_if_large(listed, self._items, resource, listed) if is_whole else None
+        return self._items(resource, listed) if is_whole else None
 
     async def _listed(
         self, resource: Resource, *, namespace: str, query: Mapping[str, str], accept: str = JSON
@@ -134,7 +162,7 @@ class KubernetesCluster:
             raise ObjectRefused.with_status(subject, answer.message, answer.status)
         return answer.body, answer.size
 
-    async def _pages(self, resource: Resource, namespace: str, form: ListForm[Any]) -> AsyncGenerator[ListPage]:
+    async def _pages(self, resource: Resource, namespace: str, form: _Form[Any]) -> AsyncGenerator[_Page]:
         """Yield a list page by page; one page without a version if the kind does not exist. Raises _Expired."""
         size, limit, query = 0, form.page, dict(form.query)
         for _ in range(_MOST_PAGES):
@@ -155,9 +183,9 @@ class KubernetesCluster:
             size += bytes_of_page
             if form.keeps_bodies and size > _LARGEST_LIST:
                 raise _too_large("list", resource)
-            items = await aside_if_large(listed, self._items, resource, listed, form.read)
+            items = self._items(resource, listed, form.read)
             # Every page has the version of the first one.
-            yield ListPage(items, self._version(resource, listed), bytes_of_page // (len(items) or 1))
+            yield _Page(items, self._version(resource, listed), bytes_of_page // (len(items) or 1))
             token = field_at(listed, "metadata", "continue")
             if not token:
                 return
@@ -182,13 +210,13 @@ class KubernetesCluster:
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Seen[Body], None]:
-        form = ListForm(JSON, JSON, selection(labels, name), without_owners, _PAGE, keeps_bodies=True)
+        form = _Form(JSON, JSON, selection(labels, name), without_owners, _PAGE, keeps_bodies=True)
         return self._follow(resource, namespace, form)
 
     def follow_metadata(
         self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
     ) -> AsyncGenerator[Seen[T], None]:
-        form = ListForm(_METADATA_LIST, _METADATA, selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
+        form = _Form(_METADATA_LIST, _METADATA, selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
         return self._follow(resource, namespace, form)
 
     def follow_kept(
@@ -200,10 +228,10 @@ class KubernetesCluster:
         namespace: str = "",
         labels: str = "",
     ) -> AsyncGenerator[Seen[T], None]:
-        form = ListForm(JSON, JSON, selection(labels, ""), keep, _WHOLE_PAGE, keeps_bodies=False, parts=parts)
+        form = _Form(JSON, JSON, selection(labels, ""), keep, _WHOLE_PAGE, keeps_bodies=False, parts=parts)
         return self._follow(resource, namespace, form)
 
-    async def _follow(self, resource: Resource, namespace: str, form: ListForm[T]) -> AsyncGenerator[Seen[T], None]:
+    async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
         failures = unserved = expiries = 0
         version = ""
         begun = asyncio.get_running_loop().time()
@@ -255,7 +283,7 @@ class KubernetesCluster:
             await asyncio.sleep(max(_PAUSES.after(max(failures, unserved) + 1), _EXPIRY_PAUSES.after(expiries)))
 
     async def _all(
-        self, resource: Resource, namespace: str, form: ListForm[T]
+        self, resource: Resource, namespace: str, form: _Form[T]
     ) -> tuple[dict[str, T], dict[str, int], str]:
         """Return what is kept of all objects, the bytes of each, and the version of their list. Raises _Expired."""
         objects: dict[str, T] = {}
@@ -263,15 +291,16 @@ class KubernetesCluster:
         version = ""
         async for page in self._pages(resource, namespace, form):
             version = page.version
-            found = await aside_if_large(page.items, form.collected, page.items, namespace)
-            objects |= found
-            sizes |= dict.fromkeys(found, page.item_size if form.keeps_bodies else 0)
+            for body in page.items:
+                name = name_in(body, namespace)
+                objects[name] = form.keep(body)
+                sizes[name] = page.item_size if form.keeps_bodies else 0
             if len(objects) > _MOST_OBJECTS:
                 raise _too_many("list", resource)
         return objects, sizes, version
 
     async def _watch(
-        self, resource: Resource, namespace: str, form: ListForm[Any], version: str
+        self, resource: Resource, namespace: str, form: _Form[Any], version: str
     ) -> AsyncGenerator[tuple[str, Body, int], None]:
         """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object; its bytes) until the server ends it. Raises _Expired."""
         asked = {

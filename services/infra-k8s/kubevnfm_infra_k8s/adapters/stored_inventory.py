@@ -15,7 +15,6 @@ from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
@@ -80,10 +79,7 @@ class StoredObjects:
             wanted = [Compare("id", Op.GT, [""])]
         behind = None if after is None else (after, after)
         query = Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit, exclude=["ips", "scope"])
-        found = await self._store.find(OBJECTS, query)
-        return await aside_if_large(
-            [each.body for each in found], lambda: [ObjectRecord.from_stored(each) for each in found]
-        )
+        return [ObjectRecord.from_stored(each) for each in await self._store.find(OBJECTS, query)]
 
     async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
         events = _announced(old, new)

@@ -25,7 +25,6 @@ from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.outbound import refused_in
 from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_kit.long_work import LARGE_TEXT, aside
 from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
@@ -271,7 +270,7 @@ class Transport:
             raw = await read_body(response, limit_bytes=LARGEST_ANSWER)
             retry_after = response.headers.get("Retry-After", "")
             kind = response.headers.get("Content-Type", "")
-            parsed = await _parsed_aside(raw) if "json" in kind else raw.decode(errors="replace")
+            parsed = _parsed(raw) if "json" in kind else raw.decode(errors="replace")
             seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
             return Answer(response.status, parsed, kind, len(raw)), seconds
 
@@ -381,10 +380,6 @@ def _failure(
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None
     return ObjectRefused.with_status(subject, message, answer.status)
-
-
-async def _parsed_aside(raw: bytes) -> Any:
-    return _parsed(raw) if len(raw) < LARGE_TEXT else await aside(_parsed, raw)
 
 
 def _parsed(raw: bytes) -> Any:

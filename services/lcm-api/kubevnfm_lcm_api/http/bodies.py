@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -10,7 +11,6 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_pointer import Place, escaped
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import SECRET_NAMES, hide
 from kubevnfm_sol.wrong_attributes import wrong_attributes
 from pydantic import BaseModel, ValidationError
@@ -97,7 +97,7 @@ async def read_json(
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
     if len(raw) > _LARGE_BYTES:
-        return await aside(json_of, raw, secrets_in)
+        return await asyncio.to_thread(json_of, raw, secrets_in)
     return json_of(raw, secrets_in)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,6 @@ from kubevnfm_events.lcm import AwaitPackage, PackageAwaited
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_kit.long_work import aside
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
@@ -89,7 +89,7 @@ class AwaitedPackages:
     async def _plan(self, draft: AwaitPackageDraft, record: OccurrenceRecord) -> None:
         """Put the instantiate of the package in the place of the wait. Raises Unprocessable, Conflict, RegionUnavailable."""
         text = draft.body.reveal(self.on.ring).encode()
-        body = await aside(json_of, text, ("values",))
+        body = await asyncio.to_thread(json_of, text, ("values",))
         wanted = parsed(VnfInstanceRequest, body)
         stored = await self.on.instances.get(draft.vnf_instance_id)
         waiting = InstanceRecord.from_document(stored.body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, get_args
 
 from aiohttp import web
@@ -9,7 +10,6 @@ from kubevnfm_access.caller import DRY_RUN
 from kubevnfm_clients.multicloud.dry_runs import DryRunMode, DryRunOccasion, DryRunOrder, DryRunReport
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.long_work import aside
 from pydantic import RootModel, TypeAdapter
 
 from kubevnfm_lcm_api.http.routes import Answer, Parameter
@@ -56,5 +56,5 @@ async def report(
         facts = {name: getattr(order, name) for name in ObjectsOrder.model_fields}
         wanted = DryRunOrder(**facts, vnf_instance_id=vnf_id, mode=mode, occasion=occasion)
         found = await services(request).dry_runs.run(wanted)
-    text = await aside(found.model_dump_json, by_alias=True, exclude_unset=True, exclude_none=True)
+    text = await asyncio.to_thread(found.model_dump_json, by_alias=True, exclude_unset=True, exclude_none=True)
     return web.Response(text=text, content_type="application/json")

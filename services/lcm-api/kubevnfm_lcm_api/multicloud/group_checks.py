@@ -12,7 +12,6 @@ from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_csar.manifest_values import merged
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, Unprocessable
 from kubevnfm_kit.json_pointer import escaped
-from kubevnfm_kit.long_work import aside, aside_if_large, is_large
 from kubevnfm_secrets import hide
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
@@ -96,7 +95,7 @@ async def read_group(regions: CloudRegions, body: Mapping[str, Any]) -> Group:
         sorted(found, key=lambda each: each.id), request, {name: each for name, each in values.items() if each}
     )
     # In a thread: a request may have megabytes.
-    if await aside(_bytes_of, group) > _MOST_BYTES:
+    if await asyncio.to_thread(_bytes_of, group) > _MOST_BYTES:
         expected = f"at most {_MOST_BYTES} bytes of JSON in the requests for all regions together expected"
         raise Unprocessable(REGIONS, f"{expected}: fewer regions, or fewer values for all of them")
     return group
@@ -120,8 +119,7 @@ async def check_all(
 
     ``asked``: the request for any of them.
     """
-    # The checks of large requests would fill the thread that others wait for too.
-    gate = asyncio.Semaphore(1 if is_large([group.request, group.values]) else _AT_ONCE)
+    gate = asyncio.Semaphore(_AT_ONCE)
 
     faults: list[tuple[str, str]] = []
 
@@ -129,7 +127,7 @@ async def check_all(
         async with gate:
             if len(faults) >= _MOST_FAULTS:
                 return
-            body = await aside_if_large(group.request, group.body, region.id)
+            body = group.body(region.id)
             try:
                 # Not read again for each: a request may have megabytes.
                 wanted = asked.model_copy(update={"cloud_region_id": region.id, VALUES: body.get(VALUES) or {}})
@@ -166,7 +164,7 @@ async def _selected(regions: CloudRegions, selector: RegionSelector) -> list[Clo
             except OutsideUnavailable:
                 # Nothing is known of its nodes.
                 return False
-        return await aside(fulfils, features, selector.features)
+        return await asyncio.to_thread(fulfils, features, selector.features)
 
     fits = await asyncio.gather(*map(has_features, found))
     return [region for region, is_one in zip(found, fits, strict=True) if is_one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -12,7 +13,6 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import listed_names
 from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Op, Query, by
@@ -55,14 +55,14 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     # With any region, as the faults of the others are looked for with theirs.
     # In threads, here and below: a request may have megabytes.
     of_one = {**body, "cloud_region_id": group.regions[0].id, "regions": None}
-    asked = await aside(parsed, VnfInstanceRequest, of_one)
+    asked = await asyncio.to_thread(parsed, VnfInstanceRequest, of_one)
     if asked.artifacts is not None or asked.csar_id is None:
         raise Unprocessable("artifacts", "csar_id of a package that is held expected beside regions")
     parallel = most if asked.parallel is None else asked.parallel
     if parallel > most:
         raise Unprocessable("parallel", f"1 to {most} expected")
     known, now = context(request), context(request).clock.now()
-    stored = await aside(group.hidden, await _secret_names(on, asked.csar_id, body))
+    stored = await asyncio.to_thread(group.hidden, await _secret_names(on, asked.csar_id, body))
     record = GroupRecord(
         id=group_id,
         created_at=rfc3339(now),
@@ -77,7 +77,7 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     vnf_ids = {each.cloud_region_id: each.vnf_id(group_id) for each in record.regions}
     await check_all(on, regions, group, asked, vnf_ids, record.by)
     try:
-        await known.store.insert(COLLECTION, group_id, await aside(record.stored, known.ring))
+        await known.store.insert(COLLECTION, group_id, await asyncio.to_thread(record.stored, known.ring))
     except AlreadyExists:  # by another run of the same request
         return
 
@@ -86,7 +86,7 @@ async def _secret_names(on: RequestServices, csar_id: str, body: Mapping[str, An
     """Return the names of secrets that the request lists, and those that its package marks. Raises Unprocessable."""
     package = await vnf_requests.package_of(on, csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
-    return (await aside(listed_names, body)).union(vnfd.secret_names)
+    return (await asyncio.to_thread(listed_names, body)).union(vnfd.secret_names)
 
 
 async def list_all(request: web.Request) -> web.Response:

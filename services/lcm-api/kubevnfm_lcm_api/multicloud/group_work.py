@@ -18,7 +18,6 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
@@ -191,7 +190,7 @@ class GroupWork:
                 return entry.failed(_REMOVED)
             self._start(group, entry)
             return entry
-        record = await aside_if_large(stored.body, InstanceRecord.from_document, stored.body)
+        record = InstanceRecord.from_document(stored.body)
         operation = await self._operation(record)
         if operation is not None:
             entry = entry.model_copy(update={"operation": operation.occ.id})
@@ -218,20 +217,21 @@ class GroupWork:
         current = record.internals.current_operation
         if current is not None:
             stored = await self.store.get(occurrences.COLLECTION, current)
-            return None if stored is None else await _occurrence(stored)
+            return None if stored is None else OccurrenceRecord.from_document(stored.body)
         query = Query(by(vnfInstanceId=record.vnf.id), sort=Sort("startTime", descending=True), limit=1)
         found = await self.store.find(occurrences.COLLECTION, query)
-        return await _occurrence(found[0]) if found else None
+        return OccurrenceRecord.from_document(found[0].body) if found else None
 
     async def _begin(self, group: GroupRecord, entry: RegionEntry) -> None:
         """Bring a VNF up, or try its operation again. Raises what refuses it."""
         whole = await self.store.get(COLLECTION, group.id)
         if whole is None:
             return
-        wanted, body = await aside_if_large(whole.body, _request, whole, entry.cloud_region_id)
+        asked = GroupRecord.from_stored(whole)
+        body = body_for(asked.request, asked.values_by_region, entry.cloud_region_id)
         vnf_id = entry.vnf_id(group.id)
         stored = await self.store.get(instances.COLLECTION, vnf_id)
-        origin = Origin(str(group.by), "create")
+        wanted, origin = parsed(VnfInstanceRequest, body), Origin(str(group.by), "create")
         if stored is None:
             try:
                 await vnf_requests.accept(
@@ -247,7 +247,7 @@ class GroupWork:
             except AlreadyExists:  # another process has begun it: that one's counts
                 log.info("group_region_begun", group_id=group.id, region=entry.cloud_region_id)
             return
-        record = await aside_if_large(stored.body, InstanceRecord.from_document, stored.body)
+        record = InstanceRecord.from_document(stored.body)
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
             return
         current, operation = record.internals.current_operation, await self._operation(record)
@@ -261,17 +261,6 @@ class GroupWork:
         else:
             _, _, again = await vnf_requests.asked_of(self.on, self.regions, region, wanted, body, origin)
             await vnf_requests.pointed(instantiate.accept(self.on, vnf_id, again))
-
-
-def _request(whole: Stored, region_id: str) -> tuple[VnfInstanceRequest, dict[str, Any]]:
-    """Return the request for one region of a group, and its body."""
-    asked = GroupRecord.from_stored(whole)
-    body = body_for(asked.request, asked.values_by_region, region_id)
-    return parsed(VnfInstanceRequest, body), body
-
-
-async def _occurrence(stored: Stored) -> OccurrenceRecord:
-    return await aside_if_large(stored.body, OccurrenceRecord.from_document, stored.body)
 
 
 def _refusal(entry: RegionEntry, error: BaseException | None) -> ProblemDetails | None:

@@ -14,7 +14,6 @@ from kubevnfm_clients.multicloud.region_views import FEATURE, RegionFeatures
 from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions, ObjectsWanted
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_pointer import escaped
-from kubevnfm_kit.long_work import aside
 
 _MOST_COMPARED: Final = 20
 """The labels, of those that begin alike, among which the nearest ones are looked for."""
@@ -34,7 +33,7 @@ async def check_profiles(regions: CloudRegions, region: CloudRegion, profiles: S
     if any(each.check_features and (_terms(each) or each.resource_claims) for each in profiles):
         features = await regions.features(*key)
         # In a thread, and bounded: a region may have some thousand nodes and labels, and a request some thousand conditions.
-        faults += await aside(lambda: list(islice(feature_faults(features, profiles), _MOST_FAULTS)))
+        faults += await asyncio.to_thread(lambda: list(islice(feature_faults(features, profiles), _MOST_FAULTS)))
     if faults:
         raise Unprocessable(*faults[0], *faults[1:])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -19,7 +20,6 @@ from kubevnfm_clients.multicloud.regions import (
 )
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_kit.long_work import aside
 
 from kubevnfm_lcm_api.http.bodies import FORM, JSON, PATCH, parse
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
@@ -79,7 +79,7 @@ async def features(request: web.Request) -> web.Response:
     """GET cloud-regions/{owner}/{region}/features: as the cluster has them now."""
     found = await services(request).regions.features(*_key(request))
     # In a thread: those of 5,000 nodes are some 20 MB.
-    return web.json_response(text=await aside(found.model_dump_json))
+    return web.json_response(text=await asyncio.to_thread(found.model_dump_json))
 
 
 async def resources(request: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, get_args
@@ -13,7 +14,6 @@ from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.query import Query, Sort, by
 
@@ -79,7 +79,7 @@ async def bring_up(request: web.Request) -> web.Response:
             raise InvalidInput("dry_run", "not expected with regions: name one cloud_region_id")
         return await group_operations.begin(request, body)
     # In a thread: values may have megabytes.
-    wanted = await aside(parsed, VnfInstanceRequest, body)
+    wanted = await asyncio.to_thread(parsed, VnfInstanceRequest, body)
     check_single(wanted)
     # An operator makes VNFs of the packages that an admin has chosen; a catalogue is an admin's choice too.
     if wanted.artifacts is not None and not request[CALLER].may(Role.ADMIN):

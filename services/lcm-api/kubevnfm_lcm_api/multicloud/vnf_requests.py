@@ -13,7 +13,6 @@ from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable, VnfmError
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     CreateVnfRequest,
@@ -194,13 +193,13 @@ async def asked_of(
     package = await package_of(on, named.csar_id, named.place)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
     # In threads: values may have megabytes.
-    parameters = await aside(additional_params, body)
+    parameters = await asyncio.to_thread(additional_params, body)
     original = {
         "flavourId": _flavour_id(vnfd),
         "vimConnectionInfo": {_VIM_KEY: {"vimId": region.vim_id, "vimType": KUBERNETES}},
         "additionalParams": parameters,
     }
-    request = await aside(parse, InstantiateVnfRequest, original)
+    request = await asyncio.to_thread(parse, InstantiateVnfRequest, original)
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **_names_of(wanted))
     asked = Asked(request, original, "v2", networks, wanted.volumes, origin)
     return made, package, asked

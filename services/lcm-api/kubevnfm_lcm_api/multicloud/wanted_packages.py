@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any, Final
 from kubevnfm_csar.oci_references import OciReference
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import KeyRing, Secret, map_secrets
 from yarl import URL
 
@@ -74,7 +74,7 @@ def _by_address(given: PackageSource) -> WantedPackage:
 
 async def request_text(body: Mapping[str, Any], ring: KeyRing) -> Secret:
     """Return a request as one secret text, which `json_of` reads as it came."""
-    return Secret(await aside(_text, body, ring))
+    return Secret(await asyncio.to_thread(_text, body, ring))
 
 
 def _text(body: Mapping[str, Any], ring: KeyRing) -> str:

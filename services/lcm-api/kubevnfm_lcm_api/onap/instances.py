@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
@@ -10,7 +11,6 @@ from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import ConflictingInput, InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import mask
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Stored
@@ -142,7 +142,7 @@ async def list_all(request: web.Request) -> web.Response:
             for package in {vnf.record.vnf.vnf_pkg_id for vnf in page.items} - known.keys():
                 known[package] = await bundles(request).of_package(package)
             # Values may be large.
-            shown += await aside(_entries, page.items, known)
+            shown += await asyncio.to_thread(_entries, page.items, known)
             after = page.next_after
             if after is None:
                 break
@@ -212,7 +212,7 @@ async def vnf_named(request: web.Request) -> Vnf:
 async def shown_request(request: web.Request, vnf: Vnf) -> JsonMapping:
     """Return the request that would bring a VNF up, as ONAP shows it; secret values are masked."""
     profile = await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id)
-    entry = await aside(_entry, vnf, profile)
+    entry = await asyncio.to_thread(_entry, vnf, profile)
     shown: JsonMapping = entry["request"]
     return shown
 
@@ -234,7 +234,7 @@ async def _shown(request: web.Request, vnf: Vnf) -> JsonObject:
         if each.hook is None
     ]
     profile = await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id)
-    entry = await aside(_entry, vnf, profile)
+    entry = await asyncio.to_thread(_entry, vnf, profile)
     return {**entry, "resources": resources, "hooks": None}
 
 

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
 _PAGE: Final = 500
-_BATCH: Final = 32
+_BATCH: Final = 64
 """Objects that are written side by side."""
 _LOST_WRITES: Final = 20
 _RETRY_S: Final = 1.0

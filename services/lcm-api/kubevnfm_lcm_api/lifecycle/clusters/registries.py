@@ -5,6 +5,7 @@ Sources: sequences.md 2.6 and 2.9.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,7 +16,6 @@ from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_lcm_api.lifecycle.clusters.places import FLOATING_IP, PORT, connection_point
@@ -55,7 +55,7 @@ async def check_registry(
     Raises: InvalidInput, Unprocessable naming the field (``additionalParams/...``).
     """
     # In a thread, because a private key may have to be opened with its passphrase.
-    asked = await aside(request_registry, additional_params)
+    asked = await asyncio.to_thread(request_registry, additional_params)
     machines = sum(flavour.initial_counts(level_id).values())
     if machines != 1:
         raise Unprocessable("vnfdId", f"the VNFD has {machines} machines: one expected for a private registry")

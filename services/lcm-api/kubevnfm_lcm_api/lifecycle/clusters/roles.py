@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_cluster.parameters import ROOT
 from kubevnfm_events.mgmt import INSTANTIATE_END, INSTANTIATE_START, KURYR_DRIVER, TERMINATE_START
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
-from kubevnfm_kit.long_work import aside
 
 from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import HEAL_END
 from kubevnfm_lcm_api.lifecycle.clusters.healing import healed_cluster
@@ -87,7 +87,7 @@ class Cluster(DrivenMachines):
         is_driven = INSTANTIATE_END in draft.phases
         try:
             # In a thread, because a private key may have to be opened with its passphrase.
-            cluster = await aside(
+            cluster = await asyncio.to_thread(
                 check_cluster_parameters,
                 draft.parameters,
                 flavour=asked.flavour,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.objects import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
@@ -68,12 +68,12 @@ async def cnf_draft(
         parameters = {**parameters, ORDER_ARTIFACT: artifacts.name}
         common = common.model_copy(update={"parameters": parameters})
         # In threads, here and below: values may have megabytes.
-        namespace = await aside(ordered_namespace, parameters, common.vnf_instance_id)
+        namespace = await asyncio.to_thread(ordered_namespace, parameters, common.vnf_instance_id)
         wait_s = wait_s or ordered_wait_s(artifacts)
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
-    order = await aside(
+    order = await asyncio.to_thread(
         objects_order,
         parameters,
         flavour,
@@ -89,7 +89,7 @@ async def cnf_draft(
     if order.variables is not None and order.chart is not None:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
-    return await aside(
+    return await asyncio.to_thread(
         InstantiateCnfDraft,
         **{**vars(common), **vars(order), **script_fields(scripts, asked, requested_instance(record.vnf, common))},
         adopt=flag(parameters, "adopt"),
@@ -162,7 +162,7 @@ def wait_timeout(parameters: Mapping[str, Any]) -> float | None:
 async def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
     """Check the load balancer that additionalParams name. Raises InvalidInput naming the field."""
     # In a thread, because a private key may have to be opened with its passphrase.
-    balancer = await aside(request_load_balancer, parameters)
+    balancer = await asyncio.to_thread(request_load_balancer, parameters)
     if balancer.script_path not in files:
         place = f"additionalParams/{LOAD_BALANCER}/script_path"
         raise InvalidInput(place, f"the package has no file {balancer.script_path}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -15,7 +16,6 @@ from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import NotFound, Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -166,7 +166,9 @@ class Containers(VnfKind):
         if artifacts is not None:
             await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
-            digest = await aside(digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents)
+            digest = await asyncio.to_thread(
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
+            )
             assert draft.namespace is not None
             outputs = await wanted_outputs(artifacts, parameters, objects.bodies, namespace=draft.namespace)
             draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
@@ -270,7 +272,9 @@ class Containers(VnfKind):
             await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
             claims_at = "vnfdId" if asked.volumes is None else None
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
-            digest = await aside(digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents)
+            digest = await asyncio.to_thread(
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
+            )
             draft = draft.model_copy(update={"digest": digest})
             if asked.networks is not None and not artifacts.charts:
                 await check_networks(self._packages, draft.order, networks, objects.written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from kubevnfm_events.objects import ChartOrder, NetworkAttachment
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData, InstantiateVnfRequest, VnfExtCpData
 from kubevnfm_sol.resources import ExtVirtualLinkInfo
 
@@ -110,8 +110,8 @@ async def check_networks(
     if bodies is None:
         texts = await package_texts(packages, order.package.package_id, order.def_files)
         is_complete = len(texts) == len(order.def_files)
-        bodies = await aside(_bodies, [text for _, text in texts])
-    faults = await aside(_workload_faults, bodies, order)
+        bodies = await asyncio.to_thread(_bodies, [text for _, text in texts])
+    faults = await asyncio.to_thread(_workload_faults, bodies, order)
     found = [each for each in faults if is_complete or not each[0].endswith("/vdu_id")]
     if found:
         raise _placed(Unprocessable(*found[0], *found[1:]), asked)

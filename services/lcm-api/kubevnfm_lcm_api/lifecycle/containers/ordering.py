@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,7 +29,6 @@ from kubevnfm_kit.kubernetes_names import (
     is_of_kubernetes,
     is_release_name,
 )
-from kubevnfm_kit.long_work import aside
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
@@ -90,7 +90,7 @@ async def order_in(packages: PackageCatalogue, package_id: str, name: str, files
     if schema is None:
         raise Unprocessable(ORDER, f"{path}: a file of at most {LARGEST_SCHEMA} bytes expected")
     texts = [each.decode(errors="replace") for each in (raw, schema)]
-    return await aside(read_order, name, texts[0], files, texts[1] if path in files else None)
+    return await asyncio.to_thread(read_order, name, texts[0], files, texts[1] if path in files else None)
 
 
 def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
@@ -241,17 +241,19 @@ async def check_artifacts(
     """
     assert wanted.namespace is not None
     if artifacts.schema is not None:
-        await packages.check_values(artifacts.schema, await aside(_described, artifacts, wanted.values))
+        await packages.check_values(artifacts.schema, await asyncio.to_thread(_described, artifacts, wanted.values))
     texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
     # Whether a value is secret decides where it may be; what it is does not.
-    values = await aside(map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring))))
-    documents = await aside(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    values = await asyncio.to_thread(
+        map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring)))
+    )
+    documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
     if wanted.volumes:
-        await aside(check_claims, [each.body for each in documents], wanted, place=claims_at)
+        await asyncio.to_thread(check_claims, [each.body for each in documents], wanted, place=claims_at)
     found = CheckedObjects(documents)
     # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.
     if wanted.compute_profiles and not artifacts.charts:
-        await aside(check_profiles, found.written, wanted)
+        await asyncio.to_thread(check_profiles, found.written, wanted)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ from kubevnfm_csar.outputs import MOST_OUTPUTS, OUTPUTS, merged_outputs, output_
 from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_pointer import escaped
-from kubevnfm_kit.long_work import aside
 
 from kubevnfm_lcm_api.lifecycle.core import request_parameters
 
@@ -41,7 +41,7 @@ async def wanted_outputs(
             raise Unprocessable(*faults[0], *faults[1:_MOST_FAULTS])
 
     # In a thread: a set may have very many objects.
-    await aside(check)
+    await asyncio.to_thread(check)
     return found
 
 

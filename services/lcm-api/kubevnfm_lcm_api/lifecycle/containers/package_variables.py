@@ -15,7 +15,6 @@ from kubevnfm_csar.values_schema import Described, SchemaRefused, described
 from kubevnfm_csar.variable_uses import uses_in
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Conflict, Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import hide, is_secret_name, mask
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -68,7 +67,7 @@ class PackageVariables:
             return b"[]"
         order = await order_in(self._packages, package_id, name, files)
         texts = await package_texts(self._packages, package_id, order.files)
-        return await aside(_listed, order, texts)
+        return await asyncio.to_thread(_listed, order, texts)
 
 
 def _listed(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> bytes:

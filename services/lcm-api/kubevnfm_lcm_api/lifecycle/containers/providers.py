@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,6 @@ from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
-from kubevnfm_kit.long_work import aside
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
@@ -114,7 +114,7 @@ class ProviderChecks:
     ) -> Sequence[Described]:
         texts = await package_texts(self._packages, package.package_id, files)
         # In a thread, because the definitions of providers are megabytes.
-        return await aside(lambda: list(_read(texts, variables)))
+        return await asyncio.to_thread(lambda: list(_read(texts, variables)))
 
 
 def _may_name_group(text: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubevnfm_csar.placeholders import NAME, VARIABLES, fill_in
 from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -63,7 +63,7 @@ async def check_filled_in(
         return
     texts = await package_texts(packages, package_id, files)
     # Whether there is a value is all that counts here.
-    await aside(fill_in, texts, dict.fromkeys(variables, ""))
+    await asyncio.to_thread(fill_in, texts, dict.fromkeys(variables, ""))
 
 
 def _text(value: object) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
@@ -108,20 +107,6 @@ class Acceptance:
         refusal = await self._engine.refusal(draft)
         if refusal is not None:
             raise refusal
-        return await aside_if_large(
-            asked.original, self._made, record, operation, draft, asked, flavour, secret_names, state
-        )
-
-    def _made(
-        self,
-        record: InstanceRecord,
-        operation: OperationType,
-        draft: Draft,
-        asked: Asked[SolType],
-        flavour: Flavour | None,
-        secret_names: Collection[str],
-        state: OperationState,
-    ) -> tuple[OccurrenceRecord, dict[str, Any]]:
         now = rfc3339(self._clock.now())
         names = frozenset(record.internals.secret_names).union(secret_names, listed_names(asked.original))
         names |= variable_names(asked.original)

@@ -21,15 +21,14 @@ from typing import Any
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
-from kubevnfm_events import Envelope
-from kubevnfm_events.lcm import AdvanceOperation, RemainsRemoved, RemoveRemains
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_kit.long_work import aside_if_large
 from kubevnfm_secrets import KeyRing, sealed
-from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_store.races import repeat_lost_writes
@@ -47,10 +46,10 @@ from kubevnfm_lcm_api.lifecycle.core.drift import after_operation
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
-from kubevnfm_lcm_api.lifecycle.core.moves import begins, internal_messages, log_change
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.outputs import change_events, with_outputs
+from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants
 from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
@@ -122,9 +121,7 @@ class Engine:
 
     async def accept_new(self, instance: InstanceRecord, record: OccurrenceRecord, claims: Mapping[str, Any]) -> None:
         """Store a new instance, and its first operation: it exists with the operation or not at all."""
-        body = await aside_if_large(
-            record, instance.with_internals(current_operation=record.occ.id).document, self._ring
-        )
+        body = instance.with_internals(current_operation=record.occ.id).document(self._ring)
         body["internal"] |= {path.removeprefix("internal/"): value for path, value in claims.items()}
         async with self._accepted(record, instance) as wake_up:
             events = [creation(instance), wake_up]
@@ -136,8 +133,7 @@ class Engine:
     ) -> AsyncIterator[Envelope[AdvanceOperation]]:
         """Yield the message to store with the claim, and store the occurrence afterwards."""
         occ = record.occ
-        following = record.model_copy(update={"follows": instance.internals.last_news})
-        document = await aside_if_large(record, following.document, self._ring)
+        document = record.model_copy(update={"follows": instance.internals.last_news}).document(self._ring)
         accepted = self._accepting[occ.id] = asyncio.Event()
         try:
             yield Envelope(
@@ -216,7 +212,7 @@ class Engine:
             rotating_s = await self._rotating_s(delivery.envelope.subject) if command.may_rotate else 0.0
             if rotating_s:
                 # Its caller has its id, and asks for it meanwhile.
-                await self._insert(occurrence_id, await self._sealed(command))
+                await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
                 return Again(min(rotating_s, _ROTATION_POLL_S))
             # `Again` holds no worker: the bus delivers the command once more after the pause.
             if self._grants is not None:
@@ -225,7 +221,7 @@ class Engine:
                     return Again(pause_s)
             if await self._change(occurrence_id, grant) is not None:
                 return Ack()
-            await self._insert(occurrence_id, await self._sealed(command))
+            await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
 
     async def _rotating_s(self, instance_id: str) -> float:
         """Return for how long credentials of the instance's cluster may still be sent: the operation begins afterwards."""
@@ -280,7 +276,7 @@ class Engine:
                     occurrences.COLLECTION,
                     own_id,
                     move.record.document(self._ring),
-                    events=internal_messages(move),
+                    events=_internal_messages(move),
                 )
             # Another process handles the same command after a lease expired; its clean-up is the one.
             except AlreadyExists:
@@ -329,14 +325,9 @@ class Engine:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    async def _sealed(self, command: AdvanceOperation) -> dict[str, object]:
-        found: dict[str, object] = await aside_if_large(command, sealed, command.occurrence, self._ring)
-        return found
-
     async def _insert(self, occurrence_id: str, document: dict[str, object]) -> None:
         """Insert the occurrence with its first event, unless another process has done so."""
-        record = await aside_if_large(document, OccurrenceRecord.from_document, document)
-        started = self._saga.announce(record)
+        started = self._saga.announce(OccurrenceRecord.from_document(document))
         try:
             await self._outbox.insert(occurrences.COLLECTION, occurrence_id, document, events=[started])
         except AlreadyExists:
@@ -372,21 +363,22 @@ class Engine:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
         if stored is None:
             return None
-        before, moved = await aside_if_large(stored.body, _moved, stored, move, self._clock.now())
+        before = OccurrenceRecord.from_document(stored.body)
+        moved = move(before, self._clock.now())
         if moved is None:
             return before
-        if begins(before, moved.record):
+        if _begins(before, moved.record):
             moved = await self._checked_again(before, moved)
         record = moved.record
         # The instance first: once the occurrence is in a terminal state, no message repeats this write.
         if moved.ends and not record.is_internal:
             await self._release_instance(record)
-        events = internal_messages(moved) if record.is_internal else list(moved.messages)
-        document = await aside_if_large(record, record.document, self._ring)
+        events = _internal_messages(moved) if record.is_internal else list(moved.messages)
+        document = record.document(self._ring)
         await self._outbox.replace(
             occurrences.COLLECTION, occurrence_id, document, if_revision=stored.revision, events=events
         )
-        log_change(before, record)
+        _log_change(before, record)
         return record
 
     async def _checked_again(self, before: OccurrenceRecord, granted: Move) -> Move:
@@ -396,8 +388,7 @@ class Engine:
         # operation that takes the VIM away must see who begins to use it.
         if record.granting is not None:
             await self._record_granted_vim(record)
-        draft = await aside_if_large(record.draft, self._sequences.draft, record.plan, record.draft)
-        refusal = await self.refusal(draft)
+        refusal = await self.refusal(self._sequences.draft(record.plan, record.draft))
         if refusal is None:
             return granted
         return self._saga.refuse(before, problems.refusal(refusal, before), self._clock.now())
@@ -409,11 +400,11 @@ class Engine:
         stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
         if stored is None:
             return
-        before = instance = await aside_if_large(stored.body, InstanceRecord.from_document, stored.body)
+        before = instance = InstanceRecord.from_document(stored.body)
         # Released by an earlier attempt of the same move; another operation may have claimed it since.
         if instance.internals.current_operation != occ.id:
             return
-        draft = await aside_if_large(record.draft, self._sequences.draft, record.plan, record.draft)
+        draft = self._sequences.draft(record.plan, record.draft)
         if draft.removes_instance(occ.operation_state):
             gone = [deletion(instance.with_internals(last_news=state_event(occ)))]
             await self._outbox.delete(instances.COLLECTION, stored.id, if_revision=stored.revision, events=gone)
@@ -438,7 +429,7 @@ class Engine:
         await self._outbox.replace(
             instances.COLLECTION,
             stored.id,
-            await aside_if_large(instance, instance.document, self._ring),
+            instance.document(self._ring),
             if_revision=stored.revision,
             events=change_events(before, instance),
         )
@@ -478,8 +469,31 @@ class Engine:
         return running or InstanceChanged()
 
 
-def _moved(
-    stored: Stored, move: Callable[[OccurrenceRecord, datetime], Move | None], now: datetime
-) -> tuple[OccurrenceRecord, Move | None]:
-    before = OccurrenceRecord.from_document(stored.body)
-    return before, move(before, now)
+def _begins(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+    """Return whether the operation begins: it is granted, or needs no grant and sends its first steps or ends."""
+    states = (before.occ.operation_state, after.occ.operation_state)
+    if states[0] is OperationState.STARTING:
+        return states[1] is OperationState.PROCESSING
+    if before.occ.operation is not OperationType.MODIFY_INFO or _has_sent(before):
+        return False
+    return states[1] is OperationState.COMPLETED or (states[1] is OperationState.PROCESSING and _has_sent(after))
+
+
+def _has_sent(record: OccurrenceRecord) -> bool:
+    return any(step.state is not StepState.WAITING for step in record.steps)
+
+
+def _internal_messages(move: Move) -> list[Envelope[Message]]:
+    """Return the messages of a clean-up: its commands. It publishes no events, as no caller asked for it."""
+    return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
+
+
+def _log_change(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
+    occ = after.occ
+    if occ.operation_state is before.occ.operation_state:
+        return
+    facts = {"operation": occ.operation.value, "vnf_instance_id": occ.vnf_instance_id, "operation_id": occ.id}
+    if occ.operation_state in {OperationState.FAILED_TEMP, OperationState.FAILED} and occ.error is not None:
+        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **facts)
+    else:
+        log.info("operation_changed", state=occ.operation_state.value, **facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,7 +11,6 @@ from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events.mgmt import INSTANTIATE_END
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     ChangeExtVnfConnectivityRequest,
@@ -91,7 +91,7 @@ class Machines(VnfKind):
         # A driver's cluster alone: scripts may have parameters of their own under the same name.
         if INSTANTIATE_END in internals.phases and given.get(CLUSTER) is not None:
             # In a thread, because a private key may have to be opened with its passphrase.
-            cluster = await aside(read_cluster_parameters, given)
+            cluster = await asyncio.to_thread(read_cluster_parameters, given)
         return TerminateVmDraft(
             **vars(common),
             stack_name=stack.stack_name,

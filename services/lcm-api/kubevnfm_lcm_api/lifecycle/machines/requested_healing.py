@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.drift import check_stack_exists, is_stack_missing
@@ -61,7 +61,7 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     hot = await packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id) if has_role else None
     requested = RequestedHeal(vnf, plain, chosen, asked.request.additional_params, hot)
     # In a thread, because a private key may have to be opened with its passphrase.
-    return await aside(ROLES[vnf.role_name].healed, requested)
+    return await asyncio.to_thread(ROLES[vnf.role_name].healed, requested)
 
 
 def _check_no_repair(request: HealVnfRequest) -> None:

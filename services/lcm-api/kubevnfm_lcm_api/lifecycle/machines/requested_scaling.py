@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_events.stacks import ServerFacts
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
@@ -44,7 +44,7 @@ async def scaled_machines(
     )
     # In a thread, because a private key may have to be opened with its passphrase.
     scaled = ROLES[vnf.role_name].scaled
-    return await aside(scaled, vnf, plain, asked.request.additional_params, levels.place)
+    return await asyncio.to_thread(scaled, vnf, plain, asked.request.additional_params, levels.place)
 
 
 async def _check_sizes(packages: PackageCatalogue, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_kit.long_work import aside
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.vim import OPENSTACK
 
@@ -55,7 +56,7 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
     of_vim = (kind for kind in on.kinds if kind.vim_type == connection.vim_type)
     kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
     # In a thread: values may have megabytes.
-    common = await aside(
+    common = await asyncio.to_thread(
         InstantiateDraft,
         vnf_instance_id=record.vnf.id,
         package=package,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_kit.long_work import aside
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore
@@ -76,7 +76,9 @@ class Revisions:
         if newest is None or newest.state is not OperationState.COMPLETED or newest.revision.digest != inputs.digest:
             return False
         # In a thread: they may have megabytes.
-        return await aside(lambda: bool(revealed(inputs.parameters, ring) == revealed(internals.parameters, ring)))
+        return await asyncio.to_thread(
+            lambda: bool(revealed(inputs.parameters, ring) == revealed(internals.parameters, ring))
+        )
 
     async def _offered(self, record: InstanceRecord) -> list[Filter]:
         of_it = by(vnfInstanceId=record.vnf.id)
