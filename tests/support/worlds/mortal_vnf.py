@@ -264,7 +264,13 @@ class Ground:
         assert [made.count(f"Job {place}/{name}") for name in ("leave", "left")] == [1, 1], made
         self.vnf = None
         await self.counts([[], []], [[], []])
-        assert not await self.region.inventory(namespace=place)
+
+        async def is_empty() -> bool:
+            return not await self.region.inventory(namespace=place)
+
+        # The watch of the next process sees what has gone.
+        await _soon(is_empty)
+        assert await self.region.inventory(namespace=place) == []
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
