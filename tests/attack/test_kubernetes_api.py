@@ -50,7 +50,7 @@ WATCHED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-1", "res
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport._TIMEOUT_S", 1.0)
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport._TIMEOUT", aiohttp.ClientTimeout(total=1.0))
     monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport._PAUSES_S", ())
     monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._PAUSES", BackOff(first_s=0.01, longest_s=2.0))
 
