@@ -61,14 +61,12 @@ class RabbitBus:
         declarations = Declared() if declares else Provided()
         keeper = LinkKeeper(url, name=service, declarations=declarations)
         bus = cls(keeper, key_ring, declarations, max_deliveries=max_deliveries)
-        keeping = asyncio.create_task(keeper.run(), name="amqp-connection")
-        try:
-            yield bus
-        finally:
-            # Before the connection closes: on it the running handlers still acknowledge their messages.
-            await asyncio.gather(*(consumer.close(drain_s) for consumer in bus._consumers))
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+        async with keeper.running():
+            try:
+                yield bus
+            finally:
+                # Before the connection closes: on it the running handlers still acknowledge their messages.
+                await asyncio.gather(*(consumer.close(drain_s) for consumer in bus._consumers))
 
     async def publish(self, envelope: Envelope[Message]) -> None:
         message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})

@@ -39,6 +39,7 @@ class Subscription(ABC):
         self._subscribed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._channel: AbstractChannel | None = None
+        self._is_ending = False
 
     async def start(self) -> None:
         """Return once the broker has accepted the consumer."""
@@ -47,6 +48,7 @@ class Subscription(ABC):
 
     async def stop(self) -> None:
         """Accept no more messages; those being handled can be answered until the connection closes."""
+        self._is_ending = True
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -57,7 +59,8 @@ class Subscription(ABC):
 
     async def _stay_subscribed(self) -> None:
         failures = 0
-        while True:
+        # As the link's keeper: the client library may lose the cancellation.
+        while not self._is_ending:
             link = await self._keeper.link()
             try:
                 await self._subscribe_until_lost(link)
@@ -89,6 +92,8 @@ class Subscription(ABC):
                     underlay = await channel.get_underlay_channel()
                     underlay.on_consumer_cancel_callbacks.add(note_cancel)
                     subscribed = queue, await queue.consume(deliver)
+            if self._is_ending:
+                raise asyncio.CancelledError
             self._subscribed.set()
             await _first_of(channel.closed(), cancelled.wait())
         except asyncio.CancelledError:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import aio_pika
@@ -13,7 +13,6 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.cancellation import raise_lost_cancellation
 from kubevnfm_kit.json_types import JsonMapping
 from pamqp.commands import Basic
 
@@ -39,9 +38,7 @@ def broker_errors() -> Iterator[None]:
     try:
         yield
     except CONNECTION_EXCEPTIONS as error:
-        raise_lost_cancellation()
         raise BrokerLost(f"{type(error).__name__}: {error}") from error
-    raise_lost_cancellation()
 
 
 def message_of(body: bytes, *, message_id: str | None, type: str | None, headers: JsonMapping) -> aio_pika.Message:
@@ -181,6 +178,7 @@ class LinkKeeper:
         self._url, self._name, self._declarations = url, name, declarations
         self._link: Link | None = None
         self._linked = asyncio.Event()
+        self._is_ending = False
 
     @property
     def is_linked(self) -> bool:
@@ -196,10 +194,22 @@ class LinkKeeper:
             # The link is lost, but `run` has not noticed it yet.
             await asyncio.sleep(0)
 
-    async def run(self) -> None:
-        """Connect whenever there is no link, until cancelled; then close the link."""
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Connect whenever there is no link, until the block ends; then close the link."""
+        keeping = asyncio.create_task(self._run(), name="amqp-connection")
+        try:
+            yield
+        finally:
+            self._is_ending = True
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    async def _run(self) -> None:
         failures = 0
-        while True:
+        # The client library calls `asyncio.wait_for`, which in Python 3.11 loses a cancellation that comes in the moment in
+        # which what it awaits ends.
+        while not self._is_ending:
             try:
                 self._link = await Link.open(self._url, name=self._name, declarations=self._declarations)
             except BrokerLost as error:
@@ -211,8 +221,9 @@ class LinkKeeper:
             self._linked.set()
             log.info("broker_connected")
             try:
-                await self._link.lost()
-                log.warning("broker_lost")
+                if not self._is_ending:
+                    await self._link.lost()
+                    log.warning("broker_lost")
             finally:
                 self._linked.clear()
                 link, self._link = self._link, None

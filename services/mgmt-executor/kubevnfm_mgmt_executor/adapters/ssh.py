@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 import asyncssh
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 from kubevnfm_clients.vnf_networks import PeersUnresolved, VnfAddressRefused, VnfNetworks
-from kubevnfm_kit.cancellation import raise_lost_cancellation
 from kubevnfm_kit.printable import printable
 from kubevnfm_secrets import Mask
 
@@ -118,7 +117,6 @@ class SshMachines:
                     raise NodeUnreachable(
                         f"no SSH session with {place} within {within_s:.0f} s: {_plain(error)}", node=address.node
                     ) from error
-            raise_lost_cancellation()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.6, LONGEST_PAUSE_S)
 
