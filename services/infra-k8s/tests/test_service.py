@@ -23,7 +23,7 @@ from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied,
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
-from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, InUse, NotFound, PreconditionFailed, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
@@ -96,7 +96,7 @@ async def test_a_virtual_link_is_made_and_removed_over_the_internal_api(
             with pytest.raises(InUse) as used:
                 await links.release(made.link.id, None, wait_s=0)
             assert used.value.holders == ("so", "vnf:1")
-            with pytest.raises(Conflict, match="at the same time"):
+            with pytest.raises(PreconditionFailed, match="has changed since it was read"):
                 await links.release(made.link.id, "so", wait_s=0, if_revision=1)
             with pytest.raises(Unprocessable) as refused:
                 await links.create(wanted.model_copy(update={"cloud_region_id": "op/none"}), wait_s=0)

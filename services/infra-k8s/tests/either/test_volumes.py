@@ -11,7 +11,7 @@ from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, ObjectKey, field_at,
 from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
 from kubevnfm_infra_k8s.domain.planning.pod_security import Level
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
-from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, Unprocessable
+from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, PreconditionFailed, Unprocessable
 from patience import until_true
 from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
 
@@ -275,14 +275,14 @@ async def test_a_volume_does_not_shrink_or_grow_where_it_cannot(volumes: VolumeG
             await volumes.owner.change(volume.id, VolumePatch(size=size), if_revision=volume.revision, wait_s=0)
 
 
-async def test_a_change_of_an_earlier_revision_is_a_conflict(volumes: VolumeGround) -> None:
+async def test_a_change_of_an_earlier_revision_is_refused(volumes: VolumeGround) -> None:
     volume = await volumes.create()
     changed = await volumes.owner.change(
         volume.id, VolumePatch(labels={"tier": "gold"}), if_revision=volume.revision, wait_s=WAIT_S
     )
     assert changed.labels == {"tier": "gold"}
     assert field_at(await volumes.pv(volume.pv), "metadata", "labels", "tier") == "gold"
-    with pytest.raises(Conflict):
+    with pytest.raises(PreconditionFailed):
         await volumes.owner.change(volume.id, VolumePatch(labels={}), if_revision=volume.revision, wait_s=0)
 
 
