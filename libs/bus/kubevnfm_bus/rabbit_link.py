@@ -191,7 +191,7 @@ class LinkKeeper:
             await self._linked.wait()
             if self._link is not None and self._link.is_open:
                 return self._link
-            # The link is lost, but `run` has not noticed it yet.
+            # The link is lost, but `_run` has not noticed it yet.
             await asyncio.sleep(0)
 
     @asynccontextmanager
