@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from dataclasses import dataclass, field
+from typing import Any
 
+from keystoneauth1.access import AccessInfo
 from keystoneauth1.identity import v3
+from keystoneauth1.identity.v3.base import BaseAuth
+from keystoneauth1.session import Session
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_sol.access import Connection, check_login, endpoint, openstack_access, pem, region_of
 
 DEFAULT_DOMAIN = "Default"
 """The name of the domain that every Keystone has."""
+
+
+class _OneAtATime(BaseAuth):
+    """keystoneauth lets go of its lock before it returns the token, which another thread with a 401 may take away then."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._turn = threading.Lock()
+
+    def get_access(self, session: Session, **kwargs: Any) -> AccessInfo:
+        with self._turn:
+            return super().get_access(session, **kwargs)
+
+    def invalidate(self) -> bool:
+        with self._turn:
+            return super().invalidate()
+
+
+class PasswordLogin(_OneAtATime, v3.Password):
+    """``v3.Password`` for several threads."""
+
+
+class CredentialLogin(_OneAtATime, v3.ApplicationCredential):
+    """``v3.ApplicationCredential`` for several threads."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +75,13 @@ class KeystoneLogin:
         """Return a key for caches that holds no secret in clear."""
         return hashlib.sha256(repr(tuple(vars(self).values())).encode()).hexdigest()
 
-    def plugin(self) -> v3.Password | v3.ApplicationCredential:
+    def plugin(self) -> PasswordLogin | CredentialLogin:
         """Return keystoneauth's form of the credentials."""
         user_domain = _default(self.user_domain, self.user_id, self.user_domain_id)
         if self.credential_secret is not None:
             # An application credential belongs to a project, and Keystone refuses a scope beside it.
             is_by_name = self.credential_id is None
-            return v3.ApplicationCredential(
+            return CredentialLogin(
                 self.auth_url,
                 self.credential_secret,
                 application_credential_id=self.credential_id,
@@ -62,7 +91,7 @@ class KeystoneLogin:
                 user_domain_name=user_domain if is_by_name else None,
                 user_domain_id=self.user_domain_id if is_by_name else None,
             )
-        return v3.Password(
+        return PasswordLogin(
             self.auth_url,
             self.password or "",
             username=self.username,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from keystoneauth1.access import create
+from keystoneauth1.session import Session
 from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, failure_of
 from servers.certificates import Authority
 
@@ -78,3 +82,26 @@ async def test_a_closed_port_and_an_unknown_host_are_unavailable(unused_tcp_port
         ("http://nowhere.invalid/v3", "its host name cannot be resolved"),
     ):
         assert await failure(replace(LOGIN, auth_url=address)) == Failure("unavailable", reason)
+
+
+def test_a_401_of_one_thread_does_not_take_the_token_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads read the token while others find that it has been revoked; keystoneauth alone then returns None for it."""
+    auth = LOGIN.plugin()
+    monkeypatch.setattr(
+        auth, "get_auth_ref", lambda _session: create(body={"token": {"expires_at": "2999-01-01T00:00:00Z"}})
+    )
+    over = threading.Event()
+
+    def revoke() -> None:
+        while not over.is_set():
+            auth.invalidate()
+
+    between, thread = sys.getswitchinterval(), threading.Thread(target=revoke)
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        assert all(auth.get_access(Session()) is not None for _ in range(500))
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(between)
