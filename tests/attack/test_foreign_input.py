@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
-from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.documents import parse_heat_yaml, parse_vnfd_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.package import read_package
 from kubevnfm_events import InvalidMessage, decode
@@ -62,7 +62,8 @@ READERS: Final[dict[str, tuple[Callable[[str], object], type[Exception]]]] = {
     "a manifest with values filled in": (filled_in, InvalidInput),
     "a kubeconfig": (kubeconfig_connection, Unprocessable),
     "a kubeconfig that is sent": (self_contained_connection, Unprocessable),
-    "a VNFD or HOT": (lambda text: parse_yaml(text, name="x.yaml"), PackageRefused),
+    "a VNFD": (lambda text: parse_vnfd_yaml(text, name="x.yaml"), PackageRefused),
+    "a Heat template": (lambda text: parse_heat_yaml(text, name="x.yaml"), PackageRefused),
     "the configuration of a cluster": (read_configuration, ValueError),
     "volumes and networks": (read_kubernetes_yaml, YamlRefused),
 }
@@ -73,8 +74,8 @@ READERS: Final[dict[str, tuple[Callable[[str], object], type[Exception]]]] = {
 def test_no_reader_is_stopped_by_yaml(reader: str, bomb: str) -> None:
     """A stack that overflows would end this process; bombs of twelve levels would never end."""
     read, refusal = READERS[reader]
-    # Kubernetes has no numbers of base 60, so this is a text.
-    if bomb == "a number of base 60" and read in (manifest, filled_in, read_kubernetes_yaml):
+    # Kubernetes and TOSCA have no numbers of base 60, so this is a text.
+    if bomb == "a number of base 60" and (read in (manifest, filled_in, read_kubernetes_yaml) or reader == "a VNFD"):
         assert read(BOMBS[bomb])
         return
     with pytest.raises(refusal) as refused:

@@ -12,7 +12,7 @@ from typing import Final
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import BaseModel, ConfigDict
 
-from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, read_text
 from kubevnfm_csar.vnfd.marks import hidden_parameters
@@ -125,7 +125,7 @@ def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
 
 def _template(files: PackageFiles, path: str) -> Template:
     text = read_text(files, path)
-    body = parse_yaml(text, name=path)
+    body = parse_heat_yaml(text, name=path, is_package=True)
     # Heat refuses such a file only when the stack is created; a package is checked at onboarding.
     if "heat_template_version" not in body:
         raise PackageRefused("heat_template_version is missing: not a Heat template", file=path)

@@ -14,6 +14,7 @@ from kubevnfm_csar.archive import Csar, copy_entry, file_digest, open_csar
 from kubevnfm_csar.documents import check_manifests
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
+from kubevnfm_csar.interfaces import interface_warnings
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.manifest import META
 from kubevnfm_csar.vnfd.model import Checksum, SoftwareImage, Vnfd
@@ -106,6 +107,11 @@ def describe(csar: Csar) -> Package:
     vnfd = read_vnfd(csar, entry=csar.index.entry)
     read = {flavour_id: read_base_hot(csar, flavour_id) for flavour_id in vnfd.flavours}
     hots = {flavour_id: hot for flavour_id, hot in read.items() if hot is not None}
+    interfaces = [
+        warning
+        for flavour_id, flavour in vnfd.flavours.items()
+        for warning in interface_warnings(flavour, has_base_hot=flavour_id in hots)
+    ]
     hidden = {name for hot in hots.values() for name in hot.hidden_parameters}
     vnfd = vnfd.model_copy(update={"secret_names": tuple(sorted(hidden.union(vnfd.secret_names)))})
     images = {image.path for image in vnfd.software_images if image.path is not None}
@@ -138,7 +144,7 @@ def describe(csar: Csar) -> Package:
         certificate=csar.index.certificate,
         base_hot_flavours=tuple(hots),
         manifests=manifests,
-        warnings=(*csar.index.warnings, *vnfd.warnings, *_strays(csar, vnfd)),
+        warnings=(*csar.index.warnings, *vnfd.warnings, *interfaces, *_strays(csar, vnfd)),
     )
 
 

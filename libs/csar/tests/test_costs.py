@@ -179,7 +179,7 @@ def test_numbers_beyond_64_bits_are_texts(tmp_path: Path) -> None:
     found = read(tmp_path, one_file(with_properties(modifiable_attributes={"extensions": extensions})))
     assert found.vnfd.initial_values.extensions == {
         "digest": "12345678901234567890123",
-        "most": "inf",
+        "most": ".inf",
         "port": 8080,
         "share": 0.5,
     }

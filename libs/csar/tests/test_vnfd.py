@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -9,6 +10,7 @@ import pytest
 from kubevnfm_csar.archive import extract, open_csar
 from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.package import read_package
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 from packages.package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
@@ -305,6 +307,123 @@ def test_initial_values_come_from_the_data_types(tmp_path: Path) -> None:
     values = vnfd_of(tmp_path).initial_values
     assert values.extensions == {"site": "here"}
     assert values.configurable_properties == {"isAutoscaleEnabled": False}
+
+
+@pytest.mark.parametrize(
+    ("changed", "extensions", "configurable"),
+    [
+        (("site: {type: string, default: here}", "site: {type: string, default: 1.10}"), {"site": "1.10"}, False),
+        (("site: {type: string, default: here}", "site: {type: string, default: NO}"), {"site": "NO"}, False),
+        (("site: {type: string, default: here}", "site: {type: acme.Text, default: 0x1F}"), {"site": "0x1F"}, False),
+        (
+            ("site: {type: string, default: here}", "site: {type: list, entry_schema: string, default: [010, on]}"),
+            {"site": ["010", "on"]},
+            False,
+        ),
+        (("site: {type: string, default: here}", "site: {type: integer, default: 010}"), {"site": 10}, False),
+        (("default: false", "default: True"), {"site": "here"}, True),
+    ],
+)
+def test_a_text_is_as_it_is_written_and_a_boolean_is_one(
+    tmp_path: Path, changed: tuple[str, str], extensions: dict[str, object], configurable: bool
+) -> None:
+    """The type of a property decides: TOSCA is YAML 1.2, and versions are often written without quotes."""
+    kinds = "data_types:\n  acme.Text: {derived_from: string}\n"
+    values = vnfd_of(
+        tmp_path, {**v1_files(), "Definitions/types.yaml": TYPES.replace("data_types:\n", kinds, 1).replace(*changed)}
+    ).initial_values
+    assert values.extensions == extensions
+    assert values.configurable_properties == {"isAutoscaleEnabled": configurable}
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("provider", "NO"), ("provider", "True"), ("descriptor_version", "1.10"), ("descriptor_version", "010"),
+     ("software_version", "1:30"), ("software_version", "1_0"), ("product_name", "1e3"), ("product_name", "2024-01-02")],
+)  # fmt: skip
+def test_facts_are_as_they_are_written(tmp_path: Path, name: str, written: str) -> None:
+    top = f"descriptor_id: b1bb0ce7-ebca-4fa7-95ed-4840d70a1177\n        {name}: {written}"
+    files = v1_files()
+    old = str(files["Definitions/top.yaml"])
+    files["Definitions/top.yaml"] = old.replace("descriptor_id: b1bb0ce7-ebca-4fa7-95ed-4840d70a1177", top)
+    assert getattr(vnfd_of(tmp_path, files), name) == written
+
+
+@pytest.mark.parametrize("number", ["1_0", "0b1", "3.5", "-1", "yes", "' 3'", "'٣'", "true", "9" * 25])
+def test_a_number_is_one_of_yaml_1_2(tmp_path: Path, number: str) -> None:
+    changed = flavour().replace("max_number_of_instances: 4", f"max_number_of_instances: {number}")
+    error = refusal(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed})
+    assert "a whole number of at least 0 expected" in error.rule
+
+
+@pytest.mark.parametrize(
+    ("place", "again"),
+    [
+        ("Definitions/top.yaml", "    VNF: {type: acme.nodes.Cluster}\n"),
+        ("Definitions/types.yaml", "  acme.nodes.Base: {derived_from: tosca.nodes.nfv.VNF}\n"),
+        ("Definitions/flavour_simple.yaml", "    masterNode: {type: tosca.nodes.nfv.Vdu.Compute}\n"),
+        ("BaseHOT/simple/cluster.yaml", "  vip_CP: {type: OS::Neutron::Port}\n"),
+    ],
+)
+def test_a_file_with_a_key_twice_is_refused(tmp_path: Path, place: str, again: str) -> None:
+    """TOSCA Simple Profile in YAML 1.3, 3.1.3.1: the last of two node templates would win."""
+    files = v1_files()
+    section = {"Definitions/types.yaml": "node_types:\n", "BaseHOT/simple/cluster.yaml": "resources:\n"}
+    head = section.get(place, "  node_templates:\n")
+    files[place] = str(files[place]).replace(head, head + again, 1)
+    with pytest.raises(PackageRefused, match=f"key {again.split(':')[0].strip()} given twice") as caught:
+        read_package(package(tmp_path, files))
+    assert caught.value.file == place
+    assert "line " in caught.value.rule
+
+
+def _interface(body: str, name: str = "masterNode_CP1") -> str:
+    own = "properties: {layer_protocols: [ipv4], order: 0"
+    assert own in flavour()
+    return flavour().replace(own, f"{own}, {body}", 1)
+
+
+REQUIREMENT = (
+    "virtual_network_interface_requirements: [{name: fast, network_interface_requirements: {SRIOV: 'true'}%s}]"
+)
+
+
+@pytest.mark.parametrize("has_base_hot", [True, False])
+@pytest.mark.parametrize(
+    ("more", "is_mandatory"),
+    [("", False), (", support_mandatory: false", False), (", support_mandatory: true", True)],
+)
+def test_a_requirement_on_an_interface_is_no_vnic_type(
+    tmp_path: Path, has_base_hot: bool, more: str, is_mandatory: bool
+) -> None:
+    """SOL001 VduCp: a mandatory requirement is refused by name where kubevnfm makes the port, others are warnings."""
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": _interface(REQUIREMENT % more)}
+    files = {name: text for name, text in files.items() if has_base_hot or not name.startswith("BaseHOT/")}
+    path = package(tmp_path, files)
+    place = "masterNode_CP1: network interface requirement fast (SRIOV): "
+    if is_mandatory and not has_base_hot:
+        with pytest.raises(PackageRefused, match=re.escape(place) + "mandatory"):
+            read_package(path)
+        return
+    found = read_package(path)
+    cp = found.vnfd.flavour("simple").cps["masterNode_CP1"]
+    assert (cp.vnic_type, [one.is_mandatory for one in cp.interface_requirements]) == ("normal", [is_mandatory])
+    expected = "the Base HOT has to fulfil it" if has_base_hot else "not supported, so it has no effect"
+    assert [one for one in found.warnings if place in one] == [f"Definitions/flavour_simple.yaml: {place}{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("vnic_type: requirements", "masterNode_CP1.vnic_type: requirements; normal, virtio, direct"),
+        (REQUIREMENT % ", support_mandatory: yes", "support_mandatory: true or false expected, got 'yes'"),
+        ("virtual_network_interface_requirements: [fast]", "requirements[0]: a map expected"),
+    ],
+)
+def test_an_interface_that_cannot_be_is_refused(tmp_path: Path, body: str, rule: str) -> None:
+    files = {name: text for name, text in v1_files().items() if not name.startswith("BaseHOT/")}
+    with pytest.raises(PackageRefused, match=re.escape(rule)):
+        read_package(package(tmp_path, {**files, "Definitions/flavour_simple.yaml": _interface(body)}))
 
 
 def test_a_kuryr_vnfd_without_any_resource_is_legal(tmp_path: Path) -> None:

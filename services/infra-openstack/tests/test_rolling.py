@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
 from kubevnfm_infra_openstack.domain.stack import StackDefinition, attempt_tag
 
@@ -18,7 +18,7 @@ def read(
     """Return a stack whose parameter ``nfv`` has these entries below ``VDU``."""
     template = {"parameters": {"nfv": {"type": "json"}}, "resources": resources}
     definition = StackDefinition(template, {**(parameters or {}), "nfv": {"VDU": nfv}}, files or {})
-    return ReadDefinition(definition, {name: parse_yaml(text, name=name) for name, text in (files or {}).items()})
+    return ReadDefinition(definition, {name: parse_heat_yaml(text, name=name) for name, text in (files or {}).items()})
 
 
 def clone(name: str, file: str = "vdu.yaml") -> dict[str, Any]:

@@ -6,6 +6,7 @@ import base64
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.capi_providers import providers_of
-from kubevnfm_csar.documents import parse_documents
+from kubevnfm_csar.documents import parse_heat_yaml, parse_vnfd_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.manifest_values import Hidden
 from kubevnfm_csar.order_reader import read_order
@@ -29,6 +30,7 @@ from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests, read_ordered
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.foreign_yaml.heat import read_heat_yaml
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 from kubevnfm_kit.foreign_yaml.tosca import read_tosca_yaml
@@ -87,7 +89,7 @@ def _json_inputs(name: str, samples: Sequence[bytes]) -> st.SearchStrategy[bytes
 
 def _read_yaml(raw: bytes) -> None:
     text = _text(raw)
-    for read in (read_kubernetes_yaml, read_tosca_yaml):
+    for read in (read_kubernetes_yaml, read_tosca_yaml, read_heat_yaml):
         try:
             json.dumps(read(text), allow_nan=False).encode()
         except YamlRefused:
@@ -145,7 +147,9 @@ def _read_package(raw: bytes) -> None:
 
 
 def _read_documents(raw: bytes) -> None:
-    parse_documents(_text(raw), name="a.yaml")
+    for read in (parse_vnfd_yaml, parse_heat_yaml):
+        with suppress(PackageRefused):
+            json.dumps(read(_text(raw), name="a.yaml"), allow_nan=False).encode()
 
 
 def _read_callback(raw: bytes) -> None:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_csar.vnfd.types import TypeTree, mapping
+from kubevnfm_csar.vnfd.types import TypeTree
+from kubevnfm_csar.vnfd.values import mapping
 
 _CREDENTIAL: Final = "tosca.datatypes.Credential"
 """TOSCA Simple Profile 5.3.2."""

@@ -87,6 +87,16 @@ class Storage(Part):
     image: SoftwareImage | None = None
 
 
+class InterfaceRequirement(Part):
+    """A requirement on the network interface of a connection point (SOL001 ``virtual_network_interface_requirements``)."""
+
+    name: str
+    """As the VNFD names it, else its place in the list."""
+    is_mandatory: bool = False
+    asks: tuple[str, ...] = ()
+    """The keys of its ``network_interface_requirements`` and ``nic_io_requirements``."""
+
+
 class Cp(Part):
     """A connection point of a VDU, or of the VNF."""
 
@@ -99,6 +109,7 @@ class Cp(Part):
     is_external: bool = False
     """Whether extVirtualLinks may name it: exposed by substitution_mappings, on no internal link, or a VnfExtCp."""
     vnic_type: str = "normal"
+    interface_requirements: tuple[InterfaceRequirement, ...] = ()
 
 
 class VirtualLink(Part):

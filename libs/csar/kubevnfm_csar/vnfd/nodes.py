@@ -9,10 +9,18 @@ from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.files import locate
 from kubevnfm_csar.vnfd import types
-from kubevnfm_csar.vnfd.model import Checksum, ComputeDemand, Cp, SoftwareImage, Storage, Vdu, VirtualLink
+from kubevnfm_csar.vnfd.model import (
+    Checksum,
+    ComputeDemand,
+    Cp,
+    InterfaceRequirement,
+    SoftwareImage,
+    Storage,
+    Vdu,
+    VirtualLink,
+)
 from kubevnfm_csar.vnfd.topology import Node, Topology
-from kubevnfm_csar.vnfd.types import mapping, sequence
-from kubevnfm_csar.vnfd.values import resolve, text
+from kubevnfm_csar.vnfd.values import boolean, mapping, resolve, sequence, text
 
 
 def vdus(topology: Topology) -> dict[str, Vdu]:
@@ -133,7 +141,6 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
     for node in topology.of_type(types.VDU_CP):
         link = node.requirement("virtual_link")
         order = node.properties.get("order")
-        interfaces = sequence(node.properties.get("virtual_network_interface_requirements"))
         found[node.name] = Cp(
             cp_id=node.name,
             kind="vdu",
@@ -142,7 +149,8 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
             virtual_link=link,
             # A connection point that the VNFD leaves open can only be connected by a request.
             is_external=node.name in topology.exposed or link is None,
-            vnic_type=text(node.properties.get("vnic_type")) or ("normal" if not interfaces else "requirements"),
+            vnic_type=text(node.properties.get("vnic_type")) or "normal",
+            interface_requirements=_interface_requirements(topology, node),
         )
     for kind, ancestor in (("external", types.EXT_CP), ("virtual", types.VIRTUAL_CP)):
         for node in topology.of_type(ancestor):
@@ -153,8 +161,26 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
                 vdu_id=node.requirement("target"),
                 virtual_link=link,
                 is_external=kind == "external" or node.name in topology.exposed,
+                interface_requirements=_interface_requirements(topology, node),
             )
     return found
+
+
+def _interface_requirements(topology: Topology, node: Node) -> tuple[InterfaceRequirement, ...]:
+    """Return the requirements on the network interface of a connection point. Raises PackageRefused."""
+    found = []
+    for number, item in enumerate(sequence(node.properties.get("virtual_network_interface_requirements"))):
+        what = f"{node.name}.virtual_network_interface_requirements[{number}]"
+        if not isinstance(item, dict):
+            raise topology.refused(f"{what}: a map expected")
+        # SOL001 V4.4.1 has no support_mandatory.
+        mandatory = boolean(given) if (given := item.get("support_mandatory")) is not None else False
+        if mandatory is None:
+            raise topology.refused(f"{what}.support_mandatory: true or false expected, got {given!r}")
+        nodes = mapping(mapping(item.get("nic_io_requirements")).get("logical_node_requirements"))
+        asks = (*mapping(item.get("network_interface_requirements")), *nodes)
+        found.append(InterfaceRequirement(name=text(item.get("name")) or what, is_mandatory=mandatory, asks=asks))
+    return tuple(found)
 
 
 def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
@@ -164,12 +190,11 @@ def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
         profile = mapping(node.properties.get("vl_profile"))
         data = [mapping(item) for item in sequence(profile.get("virtual_link_protocol_data"))]
         layer_3 = next((mapping(item.get("l3_protocol_data")) for item in data if item.get("l3_protocol_data")), {})
-        dhcp = layer_3.get("dhcp_enabled")
         found[node.name] = VirtualLink(
             virtual_link_id=node.name,
             description=text(node.properties.get("description")),
             cidr=text(layer_3.get("cidr")) or None,
             ip_version=text(layer_3.get("ip_version")) or None,
-            dhcp_enabled=dhcp if isinstance(dhcp, bool) else None,
+            dhcp_enabled=boolean(layer_3.get("dhcp_enabled")),
         )
     return found

@@ -17,8 +17,7 @@ from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.driver_classes import driver_class
 from kubevnfm_csar.vnfd.model import PhaseDriver
 from kubevnfm_csar.vnfd.topology import Node, Topology
-from kubevnfm_csar.vnfd.types import mapping, sequence
-from kubevnfm_csar.vnfd.values import text
+from kubevnfm_csar.vnfd.values import mapping, sequence, text
 
 _LONGEST_SCRIPT: Final = 1024 * 1024
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})

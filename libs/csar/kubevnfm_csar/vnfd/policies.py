@@ -8,8 +8,7 @@ from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.vnfd.model import AffinityRule, Level, PackageChange, ScalingAspect
 from kubevnfm_csar.vnfd.topology import Topology
-from kubevnfm_csar.vnfd.types import mapping, sequence
-from kubevnfm_csar.vnfd.values import text
+from kubevnfm_csar.vnfd.values import mapping, sequence, text
 
 
 def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
@@ -139,7 +138,13 @@ def _group_by_policy(topology: Topology) -> dict[str, str]:
 def package_changes(topology: Topology) -> tuple[PackageChange, ...]:
     """Return the VnfPackageChange policies."""
     return tuple(
-        PackageChange(name=name, selector=tuple(dict(mapping(item)) for item in sequence(properties.get("selector"))))
+        PackageChange(
+            name=name,
+            selector=tuple(
+                {key: text(value) for key, value in mapping(item).items()}
+                for item in sequence(properties.get("selector"))
+            ),
+        )
         for name, properties, _ in topology.policies("VnfPackageChange")
     )
 

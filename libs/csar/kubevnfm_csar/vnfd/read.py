@@ -17,8 +17,8 @@ from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour, InitialValues, Vnfd
 from kubevnfm_csar.vnfd.phases import phase_drivers
 from kubevnfm_csar.vnfd.templates import Templates, read_templates
 from kubevnfm_csar.vnfd.topology import Node, Topology
-from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
-from kubevnfm_csar.vnfd.values import resolve, text
+from kubevnfm_csar.vnfd.types import TypeTree
+from kubevnfm_csar.vnfd.values import mapping, resolve, sequence, text
 
 _AUTOMATION: Final = {"is_autoscale_enabled": "isAutoscaleEnabled", "is_autoheal_enabled": "isAutohealEnabled"}
 """SOL003 writes these two of vnfConfigurableProperties in camel case."""
@@ -208,7 +208,8 @@ def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:
     def values(name: str) -> JsonObject:
         kind = definitions.get(name, {}).get("type")
         defaults = topology.tree.nested_defaults(kind) if isinstance(kind, str) else {}
-        return _overlay({**defaults, **mapping(definitions.get(name, {}).get("default"))}, mapping(own.get(name)))
+        given = _overlay({**defaults, **mapping(definitions.get(name, {}).get("default"))}, mapping(own.get(name)))
+        return dict(mapping(topology.tree.typed(given, definitions.get(name, {}))))
 
     configurable = values("configurable_properties")
     further = configurable.pop("additional_configurable_properties", None)

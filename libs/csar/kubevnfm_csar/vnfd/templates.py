@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_csar.documents import read_yaml
+from kubevnfm_csar.documents import read_vnfd_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
 from kubevnfm_csar.vnfd.types import STANDARD_FILE
@@ -29,7 +29,7 @@ def read_templates(files: PackageFiles, entry: str) -> Templates:
     left_bytes = files.limits.definitions_bytes
     while open_files:
         name = open_files.popleft()
-        document = read_yaml(files, name)
+        document = read_vnfd_yaml(files, name)
         found[name] = document
         left_bytes -= files.size(name)
         if left_bytes < 0:

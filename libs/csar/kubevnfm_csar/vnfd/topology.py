@@ -14,8 +14,8 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.vnfd import types
-from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
-from kubevnfm_csar.vnfd.values import input_defaults, resolve, size_bytes, whole_number
+from kubevnfm_csar.vnfd.types import TypeTree
+from kubevnfm_csar.vnfd.values import input_defaults, mapping, resolve, sequence, size_bytes, whole_number
 
 _WARNINGS: Final = 20
 """The most warnings of one template: those after them add nothing for its author."""

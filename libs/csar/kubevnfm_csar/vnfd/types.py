@@ -13,9 +13,11 @@ from typing import Any, Final
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.vnfd.values import boolean, mapping, sequence, text
 
 _DEPTH: Final = 50
 """The longest chain of types; those of SOL001 have six."""
+_CONTAINERS: Final = frozenset({"list", "map"})
 _NESTED_PROPERTIES: Final = 10_000
 STANDARD_FILE: Final = re.compile(
     r"^((etsi_)?nfv_sol001_\w*types?|tosca_(simple|definitions)_\w+)\.ya?ml$", re.IGNORECASE
@@ -127,6 +129,28 @@ class TypeTree:
                 return constraint["equal"]
         return None
 
+    def typed(self, value: Any, definition: JsonMapping) -> Any:
+        """Return a value in the form of its definition: a text as it is written, a boolean as one; others unchanged."""
+        if value is None:
+            return None
+        kind = definition.get("type")
+        if kind in _CONTAINERS:
+            schema = definition.get("entry_schema")
+            entry: JsonMapping = {"type": schema} if isinstance(schema, str) else mapping(schema)
+            if isinstance(value, list):
+                return [self.typed(item, entry) for item in value]
+            return {key: self.typed(item, entry) for key, item in value.items()} if isinstance(value, dict) else value
+        if not isinstance(kind, str):
+            return value
+        if isinstance(value, dict):
+            properties = self.properties(kind)
+            return {key: self.typed(item, properties.get(key, {})) for key, item in value.items()}
+        base = self.lineage(kind)[-1]
+        if base == "string":
+            return value if isinstance(value, list) else text(value)
+        found = boolean(value) if base == "boolean" else None
+        return value if found is None else found
+
     def nested_defaults(self, data_type: str) -> JsonObject:
         """Return the defaults of a data type with those of its properties' own data types inside.
 
@@ -150,13 +174,3 @@ class TypeTree:
             if value is not None:
                 found[key] = value
         return found
-
-
-def mapping(value: object) -> JsonMapping:
-    """Return the value if it is a mapping, else an empty one: hand-written VNFDs leave sections empty."""
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []

@@ -8,11 +8,15 @@ from typing import Any, Final
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_csar.vnfd.types import mapping
 
 _SIZE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([kKmMgGtT]?i?[bB])?$", re.ASCII)
+_DIGITS: Final = re.compile(r"[0-9]{1,20}")
 _LARGEST: Final = 2**53
 """The largest size and number: below it every integer has a float of its own, so all systems read the same (RFC 8259)."""
+_BOOLEANS: Final = {
+    **dict.fromkeys(["true", "True", "TRUE"], True),
+    **dict.fromkeys(["false", "False", "FALSE"], False),
+}
 _FACTOR: Final = {
     "b": 1, "kb": 1000, "kib": 1024, "mb": 1000**2, "mib": 1024**2,
     "gb": 1000**3, "gib": 1024**3, "tb": 1000**4, "tib": 1024**4,
@@ -53,8 +57,11 @@ def size_bytes(value: Any, *, file: str, what: str) -> int:
     """Return a TOSCA size (``4096 MiB``) in bytes; a bare number is bytes, nothing is 0. Raises PackageRefused."""
     if value is None:
         return 0
-    found = _SIZE.match(str(value).strip())
-    number = float(found[1]) * _FACTOR[(found[2] or "b").lower()] if found and not isinstance(value, bool) else -1.0
+    number = -1.0
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+    elif isinstance(value, str) and (found := _SIZE.match(value.strip())) is not None:
+        number = float(found[1]) * _FACTOR[(found[2] or "b").lower()]
     if 0 <= number <= _LARGEST:
         return int(number)
     raise PackageRefused(f"{what}: a size such as '20 GB' expected, got {value!r}", file=file)
@@ -64,17 +71,33 @@ def whole_number(value: Any, *, file: str, what: str) -> int:
     """Return a number of at least 0; nothing is 0. Raises PackageRefused."""
     if value is None:
         return 0
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = -1
-    if not 0 <= number <= _LARGEST or isinstance(value, bool):
+    number = -1
+    if (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, str) and _DIGITS.fullmatch(value)
+    ):
+        number = int(value)
+    if not 0 <= number <= _LARGEST:
         raise PackageRefused(f"{what}: a whole number of at least 0 expected, got {value!r}", file=file)
     return number
 
 
+def mapping(value: object) -> JsonMapping:
+    """Return the value if it is a mapping, else an empty one: hand-written VNFDs leave sections empty."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def text(value: Any) -> str:
-    """Return a value as text: ``1.0`` that YAML reads as a number is ``"1.0"``; nothing is empty."""
+    """Return a value as text, as it is written (a number too: ``1.10``); nothing is empty."""
     if value is None or isinstance(value, dict | list):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def boolean(value: Any) -> bool | None:
+    """Return a boolean, which is ``true`` or ``false`` in the spellings of YAML 1.2; None if the value is none."""
+    return value if isinstance(value, bool) else _BOOLEANS.get(value) if isinstance(value, str) else None

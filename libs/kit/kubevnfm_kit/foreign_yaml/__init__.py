@@ -1,4 +1,4 @@
 """Reads YAML of others, in bytes, depth, nodes and time bounded; alone in importing PyYAML (.importlinter).
 
-There are two readers, because there are two meanings of a scalar without quotes: that of Kubernetes, and that of TOSCA and Heat.
+There are three readers, because there are three meanings of a scalar without quotes: those of Kubernetes, of TOSCA and of Heat.
 """

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
@@ -362,7 +362,7 @@ async def _read(definition: StackDefinition) -> ReadDefinition:
 
 
 async def _parsed(text: str, name: str) -> Template:
-    return await asyncio.to_thread(parse_yaml, text, name=name)
+    return await asyncio.to_thread(parse_heat_yaml, text, name=name)
 
 
 async def _nested(files: Mapping[str, str]) -> Templates:

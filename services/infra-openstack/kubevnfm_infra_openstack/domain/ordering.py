@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
-from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage
 from kubevnfm_events.stacks import CreateResources, StackCommand, StackResources
@@ -168,7 +168,7 @@ async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Template, Te
     known = {one.text: one.body for one in (hot.top, *hot.nested.values())} if hot is not None else {}
 
     async def parsed(text: str, name: str) -> Template:
-        return known[text] if text in known else await asyncio.to_thread(parse_yaml, text, name=name)
+        return known[text] if text in known else await asyncio.to_thread(parse_heat_yaml, text, name=name)
 
     template = heat.template
     top = await parsed(template, "template of the user data") if isinstance(template, str) else template

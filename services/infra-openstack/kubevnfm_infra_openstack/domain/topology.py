@@ -278,7 +278,8 @@ def _port(cp: Cp, vnfd: Flavour, given: Granted) -> _Section:
     addresses = fixed_ips(cp.cp_id, vnfd, given)
     if addresses:
         properties["fixed_ips"] = list(addresses)
-    if cp.vnic_type != "normal":
+    # `virtio` is SOL001's name for Neutron's default.
+    if cp.vnic_type not in ("normal", "virtio"):
         properties["binding:vnic_type"] = cp.vnic_type
     resource: _Section = {"type": PORT, "properties": properties}
     if isinstance(properties["network"], Mapping):
