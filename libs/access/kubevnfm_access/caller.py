@@ -27,6 +27,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
     "/vnfpkgm/v1/subscriptions",
+    "/vnfpkgm/v2/subscriptions",
     "/multicloud/v1/virtual-links",
     "/multicloud/v1/vnf_instances",
     "/multicloud/v1/persistent-volumes",

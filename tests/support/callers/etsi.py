@@ -48,10 +48,10 @@ _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_lcm_op_occs(/[^/]+(/fail)?)?", "VnfLcmOpOcc"),
     (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
     (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
-    (r"/vnfpkgm/v1/subscriptions(/[^/]+)?", "PkgmSubscription"),
-    (r"/vnfpkgm/v1/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
+    (r"/vnfpkgm/v[12]/subscriptions(/[^/]+)?", "PkgmSubscription"),
+    (r"/vnfpkgm/v[12]/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
-_JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions")
+_JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions", "/vnfpkgm/v2/")
 Tree = dict[str, Any]
 
 

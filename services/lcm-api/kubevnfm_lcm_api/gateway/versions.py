@@ -30,12 +30,16 @@ class Api:
 
 V1: Final = Api("/vnflcm/v1", ("1.3.0",), also_accepted=("1.0.0", "1.1.0", "1.2.0"))
 V2: Final = Api("/vnflcm/v2", ("2.0.0", "2.3.0"), is_version_required=True)
-PACKAGES: Final = Api("/vnfpkgm/v1", ("1.0.0",))
-APIS: Final = (V1, V2, PACKAGES)
+PACKAGES_V1: Final = Api("/vnfpkgm/v1", ("1.0.0",))
+PACKAGES_V2: Final = Api(
+    "/vnfpkgm/v2", ("2.4.0",), is_version_required=True, also_accepted=("2.0.0", "2.1.0", "2.2.0", "2.3.0")
+)
+"""SOL003 V3.7.1 (2.4.0); what the earlier versions add to one another is in it."""
+APIS: Final = (V1, V2, PACKAGES_V1, PACKAGES_V2)
 ANNOUNCED: Final[Mapping[str, tuple[Api, ...]]] = {
     **{api.prefix: (api,) for api in APIS},
     "/vnflcm": (V1, V2),
-    "/vnfpkgm": (PACKAGES,),
+    "/vnfpkgm": (PACKAGES_V1, PACKAGES_V2),
 }
 """The APIs of each ``api_versions`` resource, by its prefix (SOL013 9.3); the longer prefixes first."""
 
@@ -62,7 +66,7 @@ def used_version(api: Api, asked: str | None) -> str:
     if fits is None:
         raise InvalidInput("Version", f"MAJOR.MINOR.PATCH expected, got {asked[:40]!r}")
     version = fits[1]
-    if api is PACKAGES or version in api.versions or version in api.also_accepted:
+    if api is PACKAGES_V1 or version in api.versions or version in api.also_accepted:
         return version if version in api.versions else newest
     raise NotAcceptable(f"Version: one of {', '.join(api.versions)} expected, got {version}")
 

@@ -32,7 +32,7 @@ def real(path: str) -> str:
 
 def headers_for(path: str, **more: str) -> dict[str, str]:
     return {
-        **({"Version": "2.0.0"} if path.startswith("/vnflcm/v2") else {}),
+        **({"Version": "2.0.0"} if path.startswith(("/vnflcm/v2", "/vnfpkgm/v2")) else {}),
         **({"Authorization": f"Bearer {TOKEN}"} if path.startswith("/internal/") else {}),
         **more,
     }
@@ -64,7 +64,7 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
         f"/vnflcm/v2/vnf_instances/{UNKNOWN}/create_snapshot",
         f"/vnflcm/v1/vnf_instances/{UNKNOWN}/change_vnfpkg",
         "/vnflcm/v3/vnf_instances",
-        "/vnfpkgm/v2/vnf_packages",
+        "/vnfpkgm/v3/vnf_packages",
         # Paths of ONAP's multicloud-k8s (docs/onap.md).
         "/v1/vnf_instances",
         "/v1/instance",

@@ -19,6 +19,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 V2_LIST = "/vnflcm/v2/vnf_instances"
 V1_LIST = "/vnflcm/v1/vnf_instances"
 PACKAGES = "/vnfpkgm/v1/vnf_packages"
+PACKAGES_V2 = "/vnfpkgm/v2/vnf_packages"
 
 
 @pytest.mark.parametrize(
@@ -39,11 +40,16 @@ PACKAGES = "/vnfpkgm/v1/vnf_packages"
         (PACKAGES, None, 200, "1.0.0"),
         (PACKAGES, "7.7.7", 200, "1.0.0"),
         (PACKAGES, "seven", 400, "1.0.0"),
+        (PACKAGES_V2, None, 400, "2.4.0"),
+        (PACKAGES_V2, "2.4.0", 200, "2.4.0"),
+        (PACKAGES_V2, "2.1.0", 200, "2.4.0"),
+        (PACKAGES_V2, "1.0.0", 406, "2.4.0"),
         ("/vnflcm/v1/api_versions", "2.0.0", 200, "1.3.0"),
         ("/vnflcm/v2/api_versions", None, 200, "2.3.0"),
         ("/vnflcm/api_versions", None, 200, "2.3.0"),
         ("/vnflcm/api_versions", "1.3.0", 200, "2.3.0"),
-        ("/vnfpkgm/api_versions", None, 200, "1.0.0"),
+        ("/vnfpkgm/api_versions", None, 200, "2.4.0"),
+        ("/vnfpkgm/v2/api_versions", None, 200, "2.4.0"),
         ("/vnfpkgm/v1/api_versions", None, 200, "1.0.0"),
         ("/vnflcm/v3/vnf_instances", None, 404, "2.3.0"),
         (f"{V2_LIST}/{UNKNOWN}", "2.0.0", 404, "2.0.0"),
@@ -67,7 +73,8 @@ async def test_the_requested_version_is_used_and_returned(
         ("/vnflcm/v1/api_versions", "/vnflcm/v1", ["1.3.0"]),
         ("/vnflcm/v2/api_versions", "/vnflcm/v2", ["2.0.0", "2.3.0"]),
         ("/vnfpkgm/v1/api_versions", "/vnfpkgm/v1", ["1.0.0"]),
-        ("/vnfpkgm/api_versions", "/vnfpkgm", ["1.0.0"]),
+        ("/vnfpkgm/v2/api_versions", "/vnfpkgm/v2", ["2.4.0"]),
+        ("/vnfpkgm/api_versions", "/vnfpkgm", ["1.0.0", "2.4.0"]),
     ],
 )
 async def test_versions_are_announced(world: World, path: str, prefix: str, versions: list[str]) -> None:

@@ -151,11 +151,15 @@ async def test_filters_that_mean_nothing_are_refused(
 
 
 async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, subscriber: Subscriber) -> None:
-    """API-122, API-123, API-124: in order, one id for all subscribers of one event, with the links of this API."""
+    """API-122, API-123, API-124: in order, one id for all subscribers of one event, with the links of the version that each subscribed."""
     async with Subscriber.listening() as other:
         basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": "heard-only"}}
         one = await subscribe(world, subscriber)
-        await subscribe(world, other, authentication=basic)
+        wanted = {"callbackUri": other.uri, "authentication": basic}
+        version = {"Version": "2.4.0"}
+        second = (await world.call("POST", "/vnfpkgm/v2/subscriptions", wanted, headers=version)).must(201)
+        assert second.headers["Location"].endswith(f"/vnfpkgm/v2/subscriptions/{second.json['id']}")
+        (await world.package_subscriptions("GET", f"/{second.json['id']}")).problem(404)
         package = await world.sample()
         await switch(world, package, "DISABLED")
         await switch(world, package, "ENABLED")
@@ -178,6 +182,8 @@ async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, sub
     assert onboarded == {**about, "notificationType": ONBOARDING, "vnfmInfo": package["vnfmInfo"]}
     assert deleted == {**about, "notificationType": CHANGE, "changeType": "PKG_DELETE"}
     assert {each.version for each in subscriber.received} == {"1.0.0"}
+    assert {each.version for each in other.received} == {"2.4.0"}
+    assert all("/vnfpkgm/v2/" in link["href"] for each in others for link in each["_links"].values())
     assert {(each.user, each.password) for each in other.received} == {("listener", "heard-only")}
 
 

@@ -415,6 +415,43 @@ async def test_packages_are_read_by_the_ids_of_their_vnfds(tmp_path: Path) -> No
         assert {**shown.json, **only} == shown.json
 
 
+async def test_the_second_version_of_the_api_has_the_same_packages(world: World) -> None:
+    """SOL003 and SOL005 V3.7.1 (2.4.0): every method, and links that stay in it; the client of Tacker needs only the first."""
+    root, version = "/vnfpkgm/v2/vnf_packages", {"Version": "2.4.0"}
+
+    async def call(method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        return await world.call(
+            method, path.removeprefix(world.url), body, headers=version | more.pop("headers", {}), **more
+        )
+
+    made = (await call("POST", root, {"userDefinedData": {"a": "b"}})).must(201)
+    me = made.headers["Location"]
+    assert me == f"{world.url}{root}/{made.json['id']}" == made.json["_links"]["self"]["href"]
+    zipped = {"data": world.zipped("vm"), "headers": {"Content-Type": "application/zip"}}
+    (await call("PUT", f"{me}/package_content", **zipped)).must(202)
+    assert (await world.onboarded(made.json["id"]))["onboardingState"] == "ONBOARDED"
+    shown = (await call("GET", me)).must(200)
+    in_first = (await world.packages("GET", f"/{made.json['id']}")).must(200).json
+    # Names in lower case are for Tacker's client.
+    assert shown.json == {name: in_first[name] for name in shown.json if name != "_links"} | {
+        "_links": shown.json["_links"]
+    }
+    assert {name.lower() for name in shown.json} >= set(in_first) - set(shown.json) > set()
+    assert all(link["href"].startswith(me) for link in shown.json["_links"].values())
+    by_vnfd = f"/vnfpkgm/v2/onboarded_vnf_packages/{shown.json['vnfdId']}"
+    for link in ((await call("GET", by_vnfd)).must(200)).json["_links"].values():
+        assert link["href"].startswith(f"{world.url}{by_vnfd}")
+        (await call("GET", link["href"])).must(200)
+    file = f"artifacts/{shown.json['additionalArtifacts'][0]['artifactPath']}"
+    for below in ("vnfd", "artifacts", "package_content", file):
+        of_id, of_vnfd = [(await call("GET", f"{at}/{below}")).must(200).raw for at in (me, by_vnfd)]
+        assert of_id == of_vnfd
+    assert [each["id"] for each in (await call("GET", root)).must(200).json] == [made.json["id"]]
+    (await call("PATCH", me, {"operationalState": "DISABLED"})).must(200)
+    (await call("DELETE", me)).must(204)
+    (await world.packages("GET", f"/{made.json['id']}")).problem(404)
+
+
 async def test_packages_are_only_read_at_the_address_by_vnfd(world: World) -> None:
     """API-124, API-003."""
     vnfd_id = (await world.sample())["vnfdId"]

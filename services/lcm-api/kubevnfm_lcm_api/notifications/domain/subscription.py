@@ -44,12 +44,13 @@ class SubscribedApi:
         return announcement.is_change is (self.version is None)
 
 
-ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud", "onap"]
+ApiName = Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "multicloud", "onap"]
 """A subscription's ``apiVersion``."""
 APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "v1": SubscribedApi("/vnflcm/v1", "1.3.0"),
     "v2": SubscribedApi("/vnflcm/v2", "2.0.0"),
     "vnfpkgm": SubscribedApi("/vnfpkgm/v1", "1.0.0"),
+    "vnfpkgm-v2": SubscribedApi("/vnfpkgm/v2", "2.4.0"),
     "multicloud": SubscribedApi("/multicloud/v1"),
     "onap": SubscribedApi("/v1"),
 }

@@ -21,6 +21,9 @@ SUBSCRIPTION: Final = Shape({**PACKAGE_SUBSCRIPTION.attributes, "verbosity": Att
 _NOT_SHOWN: Final = ("authentication", "keys", "turn", SEALED_ADDRESS)
 SUBSCRIPTIONS: Final = {
     api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _NOT_SHOWN)
-    for api, shape in {"v1": SUBSCRIPTION, "v2": SUBSCRIPTION, "vnfpkgm": PACKAGE_SUBSCRIPTION}.items()
+    for api, shape in {
+        **dict.fromkeys(("v1", "v2"), SUBSCRIPTION),
+        **dict.fromkeys(("vnfpkgm", "vnfpkgm-v2"), PACKAGE_SUBSCRIPTION),
+    }.items()
 }
 """By the ``apiVersion`` of the subscriptions."""

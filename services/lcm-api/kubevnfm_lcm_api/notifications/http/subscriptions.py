@@ -1,5 +1,5 @@
-"""``/vnflcm/{v1,v2}/subscriptions`` (SOL003 clauses 5.4.18 and 5.4.19) and ``/vnfpkgm/v1/subscriptions`` (clauses 10.4.7
-and 10.4.8, and SOL005's 9.4.8 and 9.4.9).
+"""``/vnflcm/{v1,v2}/subscriptions`` (SOL003 clauses 5.4.18 and 5.4.19) and ``/vnfpkgm/{v1,v2}/subscriptions`` (clauses
+10.4.7 and 10.4.8, and SOL005's 9.4.8 and 9.4.9).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
     "v1": LccnSubscriptionRequest,
     "v2": LccnSubscriptionRequest,
     "vnfpkgm": PkgmSubscriptionRequest,
+    "vnfpkgm-v2": PkgmSubscriptionRequest,
 }
 
 
@@ -76,7 +77,7 @@ def routes() -> Iterator[Route]:
         base, of = f"{APIS[name].prefix}/subscriptions", _OfApi(name)
         model, subject = (
             (PkgmSubscription, "news of VNF packages")
-            if name == "vnfpkgm"
+            if wanted is PkgmSubscriptionRequest
             else (LccnSubscription, "life-cycle changes")
         )
         made = {201: Answer("Subscribed", model, has_location=True)}

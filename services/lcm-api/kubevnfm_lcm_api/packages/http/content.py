@@ -22,7 +22,7 @@ from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, Unsupporte
 from kubevnfm_lcm_api.http.file_answers import answer_file
 from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Parameter, Route
 from kubevnfm_lcm_api.packages.domain.contents import ArtifactSelection, PackageContents
-from kubevnfm_lcm_api.packages.http.context import ADDRESSES, PACKAGES, TAGS, package_of, services
+from kubevnfm_lcm_api.packages.http.context import TAGS, Addresses, package_of, services
 
 ZIP: Final = "application/zip"
 TEXT: Final = "text/plain"
@@ -255,8 +255,8 @@ async def artifact(request: web.Request) -> web.StreamResponse:
     return await _file(request, stored, name, content_type)
 
 
-def _uploads() -> list[Route]:
-    tag, path = TAGS[0], f"{PACKAGES}/{{id}}/package_content"
+def _uploads(at: Addresses) -> list[Route]:
+    tag, path = TAGS[0], f"{at.of_one[0]}/package_content"
     taken = {202: Answer("Accepted; onboardingState shows the result of its check")}
     again = {409: "The package has content already, or is receiving it"}
     uri, summary, wanted = f"{path}/upload_from_uri", "Have the content fetched", UploadFromUriRequest
@@ -288,8 +288,8 @@ def _downloads(tag: str, one: str, not_ready: Mapping[int, str]) -> list[Route]:
     ]
 
 
-def routes() -> list[Route]:
+def routes(at: Addresses) -> list[Route]:
     """Return the routes below a package: uploads at its own address, downloads at both."""
-    (of_id, of_vnfd), (by_id, by_vnfd) = TAGS, ADDRESSES
+    (of_id, of_vnfd), (by_id, by_vnfd) = TAGS, at.of_one
     not_ready = {409: "The package is not ONBOARDED"}
-    return [*_uploads(), *_downloads(of_id, by_id, not_ready), *_downloads(of_vnfd, by_vnfd, {})]
+    return [*_uploads(at), *_downloads(of_id, by_id, not_ready), *_downloads(of_vnfd, by_vnfd, {})]

@@ -28,11 +28,30 @@ class PackageServices:
     charts: Charts
 
 
-PACKAGES: Final = "/vnfpkgm/v1/vnf_packages"
-ONBOARDED: Final = "/vnfpkgm/v1/onboarded_vnf_packages"
-"""Reads the packages of the other address by the ids of their VNFDs (SOL003 V3.7.1 clause 10.4)."""
-ADDRESSES: Final = (f"{PACKAGES}/{{id}}", f"{ONBOARDED}/{{vnfdId}}")
-"""Where one package is read. Handlers of both use `package_of`."""
+@dataclass(frozen=True)
+class Addresses:
+    """Where one version of the API has the packages."""
+
+    prefix: str
+
+    @property
+    def packages(self) -> str:
+        return f"{self.prefix}/vnf_packages"
+
+    @property
+    def onboarded(self) -> str:
+        """Reads the packages of the other address by the ids of their VNFDs (SOL003 V3.7.1 clause 10.4)."""
+        return f"{self.prefix}/onboarded_vnf_packages"
+
+    @property
+    def of_one(self) -> tuple[str, str]:
+        """Where one package is read. Handlers of both use `package_of`."""
+        return f"{self.packages}/{{id}}", f"{self.onboarded}/{{vnfdId}}"
+
+
+FOR_TACKERS_CLIENT: Final = Addresses("/vnfpkgm/v1")
+ADDRESSES: Final = (FOR_TACKERS_CLIENT, Addresses("/vnfpkgm/v2"))
+"""SOL005 V2.6.1, as Tacker has it, and SOL003 and SOL005 V3.7.1: the same packages, with links of the version that is asked."""
 TAGS: Final = ("VNF packages", "VNF packages by VNFD")
 """The headings of the two addresses in the OpenAPI document."""
 
@@ -44,9 +63,14 @@ def services(request: web.Request) -> PackageServices:
     return request.app[SERVICES]
 
 
+def addresses(request: web.Request) -> Addresses:
+    """Return the addresses of the version that a request is made in."""
+    return next(each for each in ADDRESSES if request.path.startswith(f"{each.prefix}/"))
+
+
 def is_by_vnfd(request: web.Request) -> bool:
     """Return whether a request addresses packages by the ids of their VNFDs."""
-    return request.path == ONBOARDED or request.path.startswith(f"{ONBOARDED}/")
+    return f"{request.path}/".startswith(f"{addresses(request).onboarded}/")
 
 
 async def package_of(request: web.Request) -> Stored:

@@ -1,6 +1,6 @@
-"""``/vnfpkgm/v1/vnf_packages`` (SOL005 clause 9, the read side of SOL003 clause 10; api.md chapter 7).
+"""``/vnfpkgm/{v1,v2}/vnf_packages`` (SOL005 clause 9, the read side of SOL003 clause 10; api.md chapter 7).
 
-``/vnfpkgm/v1/onboarded_vnf_packages`` reads the same packages by the ids of their VNFDs.
+``/vnfpkgm/{v1,v2}/onboarded_vnf_packages`` reads the same packages by the ids of their VNFDs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.packages import catalogue as packages
 from kubevnfm_lcm_api.packages.domain.facts import files_as_shown
-from kubevnfm_lcm_api.packages.http.context import ONBOARDED, PACKAGES, TAGS, is_by_vnfd, package_of, services
+from kubevnfm_lcm_api.packages.http.context import (
+    FOR_TACKERS_CLIENT,
+    TAGS,
+    Addresses,
+    addresses,
+    is_by_vnfd,
+    package_of,
+    services,
+)
 from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
@@ -41,8 +49,11 @@ async def view(request: web.Request, document: JsonMapping) -> JsonObject:
     """Return VnfPkgInfo, its links at the address of the request; usageState is computed from the instances."""
     # Not the stored state: events update it, so it may be late.
     usage = packages.usage_state(await services(request).catalogue.is_in_use(document))
+    at = addresses(request)
     path = (
-        f"{ONBOARDED}/{quote(document['vnfdId'], safe='')}" if is_by_vnfd(request) else f"{PACKAGES}/{document['id']}"
+        f"{at.onboarded}/{quote(document['vnfdId'], safe='')}"
+        if is_by_vnfd(request)
+        else f"{at.packages}/{document['id']}"
     )
     me = f"{api_root(request)}{path}"
     below = {"packageContent": "/package_content", "vnfd": "/vnfd"}
@@ -81,7 +92,8 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 async def show(request: web.Request) -> web.Response:
     stored = await package_of(request)
     shown = await view(request, stored.body)
-    shown |= {name.lower(): shown[name] for name in _ALSO_LOWER_CASE if name in shown}
+    if addresses(request) is FOR_TACKERS_CLIENT:
+        shown |= {name.lower(): shown[name] for name in _ALSO_LOWER_CASE if name in shown}
     return answer(request, shown, _tag(stored, shown["usageState"]), stored.body["updatedAt"])
 
 
@@ -102,25 +114,25 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def routes() -> list[Route]:
-    """Return the routes of package management."""
-    one, (of_id, of_vnfd) = f"{PACKAGES}/{{id}}", TAGS
+def routes(at: Addresses) -> list[Route]:
+    """Return the routes of package management in one version."""
+    (of_id, of_vnfd), (one, one_of_vnfd) = TAGS, at.of_one
     made = {201: Answer("Made; CREATED, without content", VnfPkgInfo, has_location=True)}
     shown = {200: Answer("The package", VnfPkgInfo, has_etag=True)}
     changed = {200: Answer("What was changed", VnfPkgInfoModifications)}
     unchangeable = {409: "It is so already, or the package is not ONBOARDED"}
     busy = {409: "ENABLED, IN_USE, UPLOADING or PROCESSING"}
     create_summary = "Create a VNF package resource"
-    creation = Route(of_id, "POST", PACKAGES, create, create_summary, made, CreateVnfPkgInfoRequest)
+    creation = Route(of_id, "POST", at.packages, create, create_summary, made, CreateVnfPkgInfoRequest)
     modify_summary = "Enable, disable, or change the user-defined data of a VNF package"
     change = Route(of_id, "PATCH", one, modify, modify_summary, changed, VnfPkgInfoModificationRequest, PATCH)
     pages = page_of(VnfPkgInfo)
     return [
         replace(creation, is_body_required=False),
-        Route(of_id, "GET", PACKAGES, list_all, "List VNF packages", pages, query=PARAMETERS),
-        Route(of_vnfd, "GET", ONBOARDED, list_all, "List the onboarded VNF packages", pages, query=PARAMETERS),
+        Route(of_id, "GET", at.packages, list_all, "List VNF packages", pages, query=PARAMETERS),
+        Route(of_vnfd, "GET", at.onboarded, list_all, "List the onboarded VNF packages", pages, query=PARAMETERS),
         Route(of_id, "GET", one, show, "Show a VNF package", shown),
-        Route(of_vnfd, "GET", f"{ONBOARDED}/{{vnfdId}}", show, "Show the VNF package of a VNFD", shown),
+        Route(of_vnfd, "GET", one_of_vnfd, show, "Show the VNF package of a VNFD", shown),
         replace(change, conditions=True, refusals=unchangeable),
         Route(of_id, "DELETE", one, delete, "Delete a VNF package", DELETED, refusals=busy),
     ]

@@ -6,10 +6,11 @@ from aiohttp import web
 
 from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.packages.http import content, internal, packages
-from kubevnfm_lcm_api.packages.http.context import SERVICES, PackageServices
+from kubevnfm_lcm_api.packages.http.context import ADDRESSES, SERVICES, PackageServices
 
 
 def add_to(app: web.Application, services: PackageServices) -> None:
     """Add the resources of VNF packages to an application."""
     app[SERVICES] = services
-    add_routes(app, [*packages.routes(), *content.routes(), *internal.routes()])
+    of_versions = (route for at in ADDRESSES for route in (*packages.routes(at), *content.routes(at)))
+    add_routes(app, [*of_versions, *internal.routes()])
