@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from kubevnfm_clients import callback
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.tls import ClientTls
@@ -241,7 +242,7 @@ def _master_key(path: Path | None) -> bytes:
 
 async def _run(target: Target, ca: Path | None) -> int:
     wrong = 0
-    connector = aiohttp.TCPConnector(ssl=ClientTls(ca).context())
+    connector = HttpConnector(ssl=ClientTls(ca).context())
     async with aiohttp.ClientSession(connector=connector) as session:
         async for result in verify(target, session):
             wrong += bool(result.problem)

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import aiohttp
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.settings import ServiceSettings
 from kubevnfm_kit.tls import ClientTls
@@ -82,7 +83,7 @@ class GatewayClient:
         self._session = aiohttp.ClientSession(
             self.url,
             headers=access.headers(),
-            connector=aiohttp.TCPConnector(ssl=context),
+            connector=HttpConnector(ssl=context),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         )
         return self

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from kubevnfm_kit.http_client import HttpConnector
 
 _MOST: Final = 256
 _threads: Final = ThreadPoolExecutor(_MOST, thread_name_prefix="cluster-names")
@@ -51,6 +51,6 @@ def _text(address: Any) -> str:
     return f"{address[0]}%{address[3]}" if len(address) == 4 and address[3] else str(address[0])
 
 
-def cluster_connector(**options: Any) -> aiohttp.TCPConnector:
+def cluster_connector(**options: Any) -> HttpConnector:
     """Return a connector for API servers, or for what logs in to them; ``options`` are those of TCPConnector."""
-    return aiohttp.TCPConnector(resolver=NameResolver(), **options)
+    return HttpConnector(resolver=NameResolver(), **options)

@@ -18,6 +18,7 @@ from socket import socket
 from typing import Any, Final, Self
 
 import aiohttp
+from kubevnfm_kit.http_client import HttpConnector
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -119,7 +120,7 @@ async def outbound_session(
             raise AddressNotAllowed
         return socket(family, kind, protocol)
 
-    connector = aiohttp.TCPConnector(ssl=tls or True, socket_factory=opened)
+    connector = HttpConnector(ssl=tls or True, socket_factory=opened)
     # A proxy of the environment would connect on our behalf, and the rules would see the proxy's address only. Without
     # decompression the limits on answers count what arrives.
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False, trust_env=False) as session:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
 
 
@@ -30,6 +31,6 @@ async def internal_session(
     """Yield a session; for ``https`` addresses it trusts the CAs and presents the certificate of ``tls``. Plain ``http`` works as well."""
     async with (
         client_context(tls, look_every_s=look_every_s) as context,
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,
+        aiohttp.ClientSession(connector=HttpConnector(ssl=context)) as session,
     ):
         yield session

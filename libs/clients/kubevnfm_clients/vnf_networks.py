@@ -22,6 +22,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.tracing import Trace
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.http_client import HttpConnector
 
 from kubevnfm_clients.names import NameResolver
 from kubevnfm_clients.outbound import Address, AddressNotAllowed, Network
@@ -140,7 +141,7 @@ class VnfNetworks:
         parts = urlsplit(url)
         await self.granted(parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
 
-    def connector(self, **options: Any) -> aiohttp.TCPConnector:
+    def connector(self, **options: Any) -> HttpConnector:
         """Return a connector whose connections are all judged; ``options`` are those of TCPConnector.
 
         Refused ones fail with ClientConnectorError, whose ``os_error`` is AddressNotAllowed.
@@ -193,7 +194,7 @@ def _all_refused(host: str, refusals: Iterable[str]) -> str:
     return text if text.startswith(host) else f"{host}: {text}"
 
 
-class _Connector(aiohttp.TCPConnector):
+class _Connector(HttpConnector):
     """Judges each address with which a socket is made: no look-up comes in between."""
 
     def __init__(self, networks: VnfNetworks, **options: Any) -> None:

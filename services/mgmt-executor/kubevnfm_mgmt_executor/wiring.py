@@ -18,6 +18,7 @@ from kubevnfm_clients.vnf_networks import VnfNetworks, addresses_of
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import machine_cas
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
@@ -109,7 +110,7 @@ async def mgmt_executor(
     api = internal_api(logs, token=settings.internal_token.get_secret_value())
     # The worker closes first: the logs of phases that still drain can be read until they end, and so can clusters.
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(connector=HttpConnector()) as session,
         networks.session() as vnf_session,
         HttpReceivers.connected(settings.receiver_tls) as receivers,
         backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port,

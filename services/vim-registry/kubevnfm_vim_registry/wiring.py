@@ -16,6 +16,7 @@ from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUser
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
@@ -152,7 +153,7 @@ async def _outbound_session(settings: Settings) -> AsyncIterator[aiohttp.ClientS
         yield session
 
 
-def _own_connections() -> aiohttp.TCPConnector:
+def _own_connections() -> HttpConnector:
     # For each server: those that wait for a dead one are none of the others' (multicloud.md MC-083).
     return cluster_connector(limit=0, limit_per_host=_CONNECTIONS)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
@@ -113,7 +114,7 @@ class AaiGraph:
 
 
 def _session(context: ssl.SSLContext, parallel: int) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(ssl=context, limit=4 * parallel)
+    connector = HttpConnector(ssl=context, limit=4 * parallel)
     return aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT)
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import client_context
 from kubevnfm_worker.backends import Backends
 
@@ -28,7 +29,7 @@ async def external_grants(
         credentials = NfvoCredentials(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
     async with (
         client_context(settings.nfvo_tls) as context,
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), trust_env=False) as session,
+        aiohttp.ClientSession(connector=HttpConnector(ssl=context), trust_env=False) as session,
     ):
         yield ExternalGrants(
             nfvo=HttpNfvo(

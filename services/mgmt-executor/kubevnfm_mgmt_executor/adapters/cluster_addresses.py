@@ -9,6 +9,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_mgmt_executor.domain.capi.collecting import reach
@@ -18,7 +19,7 @@ _TIMEOUT_S = 10.0
 
 async def serves_at(vim: VimConnection, address: str, ring: KeyRing) -> bool:
     """Return whether this address is that cluster: its API accepts the access data over the TLS that they expect."""
-    connector = aiohttp.TCPConnector(resolver=_Pinned(address))
+    connector = HttpConnector(resolver=_Pinned(address))
     async with aiohttp.ClientSession(connector=connector) as session:
         try:
             await reach(ClusterApi(session, vim, ring, timeout_s=_TIMEOUT_S))

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
+from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.printable import printable
 from kubevnfm_kit.tls import ClientTls, client_context, tls_failure
@@ -34,7 +35,7 @@ class HttpReceivers:
         async with (
             client_context(tls) as context,
             # A proxy of the environment would get the credentials if the receiver is on a loopback address.
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), trust_env=False) as session,
+            aiohttp.ClientSession(connector=HttpConnector(ssl=context), trust_env=False) as session,
         ):
             yield cls(session)
 
