@@ -55,7 +55,7 @@ class SendClusterCredentials(Step[WorkloadDraft, CredentialsSent]):
     kind: ClassVar[str] = "send_credentials"
     command: ClassVar[type[Command]] = SendCredentials
     label: ClassVar[str] = "Send the credentials of the workload cluster to the receiver"
-    # 120 s for the cluster to answer, as many for the token, 5 min for the receiver, and what a restart takes.
+    # 120 s for the cluster to answer, as many for the token, 5 min at most for the receiver, and what a restart takes.
     base_timeout_s: ClassVar[float] = 900.0
 
     def ask(self, draft: WorkloadDraft) -> SendCredentials:

@@ -110,7 +110,7 @@ def next_move(answer: Answer | Silence, tries: Tries, *, now: float, jitter: flo
 
 def _backed_off(reason: str, tries: Tries, jitter: float) -> Again | GivenUp:
     if tries.made >= MOST_TRIES:
-        return GivenUp(f"{reason} ({tries.made} tries)")
+        return GivenUp(f"{reason} ({tries.made} tries in {tries.spent_s:.0f} s)")
     # 1, 2, 4 ... 30 s; a part of each is random, so that senders which failed together do not come back together.
     pause_s = _BACK_OFF.after(tries.made)
     return _within_time(Again(pause_s * (0.5 + jitter / 2), reason), tries)

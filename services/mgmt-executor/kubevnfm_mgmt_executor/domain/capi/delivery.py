@@ -12,10 +12,11 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from kubevnfm_clients import callback as signing
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, rfc3339
 
 from kubevnfm_mgmt_executor.domain.capi.answers import (
     LONGEST_S,
+    MOST_TRIES,
     Accepted,
     Again,
     Answer,
@@ -72,11 +73,16 @@ class Sender:
     ) -> Accepted:
         """Send the request until it is accepted, or for ``longest_s``. ``quoted``: masks what receivers say.
 
+        The progress says since when it is tried, how often and how long, and what the receiver has answered last.
+
         Raises: CallbackRefused, CallbackUnreachable, CallbackNotConfigured.
         """
         self.check()
         began, offset_s = self.rhythm.monotonic(), 0.0
         tries = Tries(made=0, spent_s=0.0, longest_s=longest_s)
+        limits = f"at most {MOST_TRIES} tries, or {longest_s:.0f} s if the receiver names a pause"
+        since = f"waits since {rfc3339(self.clock.now())} for the receiver ({limits})"
+        await progress(since)
         while True:
             answer = await self.receivers.post(request.url, request.body, self._headers(request, offset_s))
             tries = replace(tries, made=tries.made + 1, spent_s=self.rhythm.monotonic() - began)
@@ -88,7 +94,8 @@ class Sender:
                     if again.clock_offset_s is not None:
                         offset_s = again.clock_offset_s
                         tries = replace(tries, has_corrected_clock=True)
-                    await progress(f"try {tries.made}: {quoted(again.reason)}; next try in {again.pause_s:.0f} s")
+                    said = f"try {tries.made}, after {tries.spent_s:.0f} s: {quoted(again.reason)}"
+                    await progress(f"{since}: {said}; next try in {again.pause_s:.0f} s")
                     await self.rhythm.pause(again.pause_s)
                 case Refused(reason=reason):
                     raise CallbackRefused(f"{_shown(request.url)}: {quoted(reason)}")
