@@ -291,7 +291,7 @@ async def test_a_webhook_that_does_not_answer_is_named(case: Case) -> None:
 
 
 async def test_a_namespace_that_ends_is_named(case: Case) -> None:
-    """A namespace that is being deleted takes nothing; retry goes on in a new one of the same name."""
+    """CR-020: a namespace that is being deleted takes nothing; retry goes on in a new one of the same name."""
     name = f"{case.namespace}-ending"
     holder = config_map("holder", name)
     holder["metadata"]["finalizers"] = ["example.com/hold"]
@@ -300,8 +300,8 @@ async def test_a_namespace_that_ends_is_named(case: Case) -> None:
     await case.cluster.call("DELETE", f"/api/v1/namespaces/{name}")
     try:
         operation_id, detail = await case.fail(config_map("pages", name), namespace=name)
-        assert "pages" in detail
-        assert "terminated" in detail
+        assert f"nothing could take the place: Namespace {name}: still exists" in detail
+        assert "NamespaceFinalizersRemaining True, SomeFinalizersRemain" in detail
     finally:
         path = f"/api/v1/namespaces/{name}/configmaps/holder"
         await case.cluster.change(path, {"metadata": {"finalizers": None}})

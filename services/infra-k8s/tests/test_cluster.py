@@ -446,6 +446,26 @@ async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
                 pass
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+async def test_a_deletion_that_is_answered_without_an_object_is_one(kind: str) -> None:
+    """CR-023: API servers of extensions answer 200 with nothing, or with a text; the wait then says when the object is gone."""
+    calls: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        calls.append(request.method)
+        return web.Response(text="" if kind.endswith("json") else "deleted", content_type=kind)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        KubernetesClusters.open(RING, networks()) as clusters,
+        clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token="t")) as cluster,
+    ):
+        assert await cluster.delete(CONFIG_MAPS, key("c"), uid="u1")
+    assert calls == ["DELETE"]
+
+
 @pytest.mark.parametrize(
     ("status", "message", "error"),
     [
@@ -453,6 +473,15 @@ async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
         (422, 'admission webhook "w" denied the request: failed calling webhook is a word in it', ObjectRefused),
         (403, "no", ObjectRefused),
         (500, 'failed calling webhook "w": x509: certificate signed by unknown authority', WebhookUnavailable),
+        (500, "conversion webhook for a/v1, Kind=B failed: Post: connection refused", WebhookUnavailable),
+        (500, "conversion webhook for a/v1, Kind=B returned invalid metadata: name", ObjectRefused),
+        (500, "etcdserver: request is too large", ObjectRefused),
+        (
+            500,
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 vs. 2)",
+            ObjectRefused,
+        ),
+        (500, "etcdserver: leader changed", ClusterUnavailable),
         (503, "starting", ClusterUnavailable),
         (429, "slow", ClusterUnavailable),
     ],

@@ -11,7 +11,7 @@ import yaml
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.autoscalers import Limits
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
-from kubevnfm_infra_k8s.domain.planning.preparing import prepared
+from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.reading.claims import asks_for
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
 from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
@@ -56,6 +56,10 @@ items:
     [
         ("a: [", "f.yaml: invalid YAML"),
         ("just text", "f.yaml, document 1: apiVersion expected"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{uid: u}]}}",
+            "f.yaml, document 1: metadata.ownerReferences: not expected",
+        ),
         ("{apiVersion: v1, metadata: {name: a}}", "kind expected"),
         ("{apiVersion: v1, kind: Pod, metadata: [a]}", "metadata: an object expected"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: 5}}", r"metadata\.name expected"),
@@ -146,6 +150,21 @@ def test_objects_and_pod_templates_are_labelled_but_selectors_and_specs_are_not_
     assert "namespace" not in dressed_custom["metadata"]
 
 
+def test_what_only_the_api_server_writes_is_left_out_of_an_exported_manifest(make: Make) -> None:
+    """CR-018: also of a kind that is not stored; each of them alone would make the API server refuse the object."""
+    exported = {
+        "creationTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, "deletionTimestamp": None,
+        "generation": 3, "managedFields": [{"manager": "kubectl"}], "resourceVersion": "4711",
+        "selfLink": "/api/v1/x", "uid": "11111111-2222-3333-4444-555555555555",
+    }  # fmt: skip
+    body = {**make("ConfigMap", "c", data={"a": "b"}, metadata=exported), "status": {"phase": "Active"}}
+    manifest = one(body)
+    written = prepared(manifest, namespace="n", vnf_instance_id="i", operation_id="o")
+    assert written.keys() == {"apiVersion", "kind", "metadata", "data"}
+    assert written["metadata"].keys() == {"name", "namespace", "labels", "annotations"}
+    assert placed(manifest, namespace="n")["metadata"] == {"name": "c", "namespace": "n"}
+
+
 def test_the_pods_of_a_cron_job_are_labelled(make: Make) -> None:
     """CR-018."""
     job = make("CronJob", "c", api_version="batch/v1", spec={"jobTemplate": {"spec": {"template": {"spec": {}}}}})
@@ -171,6 +190,18 @@ def test_a_vdu_is_implemented_by_the_workload_of_its_name(make: Make, workload: 
     assert replicas_of(web, found[web]) == 3
     assert replicas_of(agent, found[agent]) is None
     assert replicas_of(web, None) is None
+
+
+def test_a_custom_kind_with_the_name_of_a_workload_is_none(make: Make, workload: Make) -> None:
+    """CR-030: it would take the place of the real one, and its replicas would be changed."""
+    custom = one({**make("Deployment", "web", spec={"replicas": 7}), "apiVersion": "acme.example/v1"})
+    real, vdu = one(workload(name="web")), VduTarget(vdu_id="VDU1", name="web", replicas=2)
+    assert workload_of_vdus([custom, real], [vdu]) == {real: vdu}
+    assert replicas_of(custom, vdu) is None
+    assert replicas_of(real, vdu) == 2
+    mapped = VduTarget(vdu_id="VDU1", name="web", kind="Deployment")
+    with pytest.raises(InvalidInput, match="Deployment web expected in the files, found no workload"):
+        workload_of_vdus([custom], [mapped])
 
 
 def test_a_vdu_that_no_named_file_implements_has_no_workload(workload: Make) -> None:

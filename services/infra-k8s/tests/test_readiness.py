@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.reading.readiness import judge, last_condition
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe
 from kubevnfm_lab.kubernetes.pki import Authority
@@ -256,6 +257,36 @@ def test_a_crashing_pod_is_no_final_failure() -> None:
 
 def test_a_deployment_reports_its_progress() -> None:
     assert judge(deployment(2, **{**all_of(2), "readyReplicas": 1}), Observation(now=NOW)).message == "1 of 2 ready"
+
+
+def test_a_namespace_that_cannot_end_shows_its_conditions() -> None:
+    """CR-109: its finalizer is in the spec, so that the conditions alone say what holds it."""
+    body = obj("Namespace", conditions=conditions(
+        NamespaceDeletionDiscoveryFailure="True DiscoveryFailed",
+        NamespaceDeletionContentFailure="False ContentDeleted",
+        NamespaceContentRemaining="True SomeResourcesRemain",
+    ))  # fmt: skip
+    said = (
+        "NamespaceDeletionDiscoveryFailure True, DiscoveryFailed; NamespaceContentRemaining True, SomeResourcesRemain"
+    )
+    key = ObjectKey("v1", "Namespace", "", "x")
+    assert deletion_progress(key, body) == f"is being deleted, {said}"
+    assert deletion_obstacle(key, body) == f"Namespace x: still exists, {said}"
+    assert deletion_obstacle(key, obj("Namespace")) == "Namespace x: still exists"
+
+
+def test_a_workload_that_can_make_no_pods_says_why() -> None:
+    """CR-025: in its progress and in its failure; what is over is not said of one that is ready."""
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: q"}
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}
+    seen, cause = Observation(now=NOW), "ReplicaFailure True, FailedCreate: exceeded quota: q"
+    assert judge(deployment(2, conditions=[failure]), seen).message == f"0 of 2 updated, {cause}"
+    verdict = judge(deployment(2, conditions=[late, failure]), seen)
+    assert (verdict.status, verdict.is_final) == (BAD, True)
+    assert verdict.message == f"Progressing False, ProgressDeadlineExceeded: timed out, {cause}"
+    replica_set = obj("ReplicaSet", "apps/v1", observedGeneration=1, conditions=[failure])
+    assert judge(replica_set, seen).message == f"0 of 1 ready, {cause}"
+    assert judge(deployment(2, **all_of(2), conditions=[failure]), seen).is_current
 
 
 def test_the_condition_that_changed_last_is_reported() -> None:

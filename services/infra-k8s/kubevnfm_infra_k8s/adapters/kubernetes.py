@@ -462,8 +462,8 @@ class KubernetesCluster:
         answer = await self._transport.call("DELETE", object_path(resource, key), body=options, subject=str(key))
         if answer.status == 404:
             return False
-        if answer.status == 409:
-            # Replaced by another object of this name, changed, or refused, such as by a webhook: a look says which.
+        if answer.status == 409 or (answer.status < 300 and not isinstance(answer.body, Mapping)):
+            # Replaced by another object of this name, changed, refused (as by a webhook), or no words: a look says which.
             return True
         body = self._object(answer, key)
         return not (body.get("kind") == "Status" and field_at(body, "details", "uid") == uid != "")

@@ -66,9 +66,20 @@ _REFUSAL_SIGNS: Final = (
     "failed to create typed patch object",
     "failed to create typed live object",
     "failed to convert new object",
+    "failed to convert new typed object",
+    "failed to convert to unversioned",
+    "failed to prune fields",
+    "etcdserver: request is too large",
+    "trying to send message larger than max",
+    "response.result.status was",
+    "returned invalid converted object",
+    "returned invalid metadata",
 )
-"""Server-side apply answers HTTP 500 without a reason for a field that the schema lacks, a value of another type, a list
-key given twice, and a text that is no quantity or no base64 (Kubernetes 1.34). A repeat gets the same answer."""
+"""Texts of an HTTP 500 without a reason that are about the request: a repeat gets the same answer (Kubernetes 1.34).
+
+Server-side apply answers so for a field that the schema lacks, a value of another type, a list key given twice, and a text that is
+no quantity or no base64; the storage for an object that is larger than etcd's limit (1.5 MiB) or that of its messages (2 MiB),
+which a dry run does not find; a conversion webhook that answers, but not with the object in the other version."""
 
 
 _NO_SUCH_KIND: Final = "could not find the requested resource"
@@ -228,11 +239,13 @@ class Transport:
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
                         raise AccessRefused(f"{self.endpoint}: the credentials of the VIM are not accepted")
-                elif (
-                    _has_lost_race(answer, request.body) or (judged := _failure(answer, subject, self.endpoint)) is None
-                ):
+                elif _has_lost_race(answer, request.body):
                     return answer
                 else:
+                    # API servers of extensions answer a deletion with nothing, or with a text.
+                    judged = _failure(answer, subject, self.endpoint, is_free=request.method == "DELETE")
+                    if judged is None:
+                        return answer
                     failure = judged
             if pause_s is None or not isinstance(failure, ClusterUnavailable):
                 raise failure
@@ -355,19 +368,22 @@ def _has_lost_race(answer: Answer, body: Any) -> bool:
 
 
 def _failure(
-    answer: Answer, subject: str, endpoint: str
+    answer: Answer, subject: str, endpoint: str, *, is_free: bool = False
 ) -> ClusterUnavailable | WebhookUnavailable | ObjectRefused | None:
-    """Return the error of an answer, None if the caller can use it. The first two errors are temporary."""
+    """Return the error of an answer, None if the caller can use it. The first two errors are temporary.
+
+    ``is_free``: whether a success may have any body.
+    """
     if answer.status < 300:
         # The message of an object, as an Event has one, is no message about the request.
-        is_wrong = "json" in answer.content_type and not isinstance(answer.body, Mapping)
+        is_wrong = not is_free and "json" in answer.content_type and not isinstance(answer.body, Mapping)
         return ClusterUnavailable(f"{endpoint}: the answer is not a JSON object") if is_wrong else None
     message = answer.message or f"HTTP {answer.status}"
+    if answer.status >= 500 and any(sign in message for sign in _REFUSAL_SIGNS):
+        return ObjectRefused(subject, message, http_status=answer.status)
     # These signs stand for a webhook that does not answer; a denial has status 4xx and another text.
     if answer.status >= 500 and any(sign in message for sign in _WEBHOOK_SIGNS):
         return WebhookUnavailable(f"{subject}: {message}")
-    if answer.status >= 500 and any(sign in message for sign in _REFUSAL_SIGNS):
-        return ObjectRefused(subject, message, http_status=answer.status)
     if answer.status == 429 or answer.status >= 500 or any(sign in message for sign in _SETTLING_SIGNS):
         return ClusterUnavailable(f"{endpoint}: {message}")
     if 300 <= answer.status < 400:

@@ -48,12 +48,18 @@ BUILT_IN_GROUPS: Final = frozenset(
 )  # fmt: skip
 """The API groups of kube-apiserver itself and its aggregator; all other groups are custom."""
 
-MACHINE_OWNERS: Final = frozenset({"KubeadmControlPlane", "MachineDeployment", "MachinePool"})
-"""The kinds of Cluster API that can implement a VDU (capi.md CR-050)."""
-WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", *MACHINE_OWNERS})
-"""The kinds that can implement a VDU (capi.md CR-030)."""
-SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", *MACHINE_OWNERS})
-"""Those of them that have a field for the number of pods."""
+MACHINE_OWNERS: Final = frozenset(
+    {
+        ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
+        ("cluster.x-k8s.io", "MachineDeployment"),
+        ("cluster.x-k8s.io", "MachinePool"),
+    }
+)
+"""The kinds of Cluster API that can implement a VDU (capi.md CR-050), each with its API group, as all of these."""
+SCALED: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"), *MACHINE_OWNERS})
+"""The kinds that can implement a VDU and have a field for the number of pods."""
+WORKLOADS: Final = frozenset({("apps", "DaemonSet"), ("", "Pod"), *SCALED})
+"""The kinds that can implement a VDU (capi.md CR-030). A custom kind of the same name is another one."""
 
 
 @dataclass(frozen=True, order=True)
@@ -75,6 +81,11 @@ class ObjectKey:
     @property
     def group(self) -> str:
         return group_of(self.api_version)
+
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        """API group and kind."""
+        return self.group, self.kind
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -131,6 +142,7 @@ MACHINE_INSTANCES: Final = Resource(
 )
 VIRTUAL_MACHINES: Final = Resource("kubevirt.io/v1", "VirtualMachine", "virtualmachines", namespaced=True)
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)

@@ -32,7 +32,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
 from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, ClusterUnavailable, KubeconfigInvalid
-from kubevnfm_infra_k8s.domain.objects import SECRETS, ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import NAMESPACES, SECRETS, ObjectKey, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.existing import find
@@ -52,7 +52,6 @@ log = structlog.get_logger()
 _ANSWER_S: Final = 120.0
 """How long the API server of a workload cluster may take to answer (capi.md CR-060)."""
 _PAUSE_S: Final = 1.0
-_NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _KUBECONFIG_KIND: Final = "cluster.x-k8s.io/secret"
 
 
@@ -167,7 +166,7 @@ class CapiHandlers(Handling):
         async with self.clusters.cluster(connection) as inner:
             cluster = inner.hiding(self.sources.secrets_in(order))
             try:
-                await cluster.list(_NAMESPACES)
+                await cluster.list(NAMESPACES)
             except ClusterUnavailable as error:
                 if (self.clock.now() - began).total_seconds() >= _ANSWER_S:
                     raise

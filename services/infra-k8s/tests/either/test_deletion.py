@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
+from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from packages.kubernetes_objects import a_deployment, an_object, things_of
 from patience import until_true
 
@@ -96,6 +97,50 @@ async def test_the_progress_names_the_finalizer_that_holds_a_deletion(ground: An
         key = ObjectKey("v1", "ConfigMap", ground.namespace, "held")
         await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"finalizers": None}})
     assert (await deletion).count == 1
+
+
+async def test_what_is_being_deleted_is_waited_for_and_not_adopted(ground: Any) -> None:
+    """CR-020: an object, its own Namespace, and one that no file has; each may be anyone's."""
+    held = {"finalizers": ["acme.example/hold"]}
+    spaces = [ground.own_name("declared"), ground.own_name("used")]
+    resource = Resource("v1", "Namespace", "namespaces", namespaced=False)
+    places = [(resource, ObjectKey("v1", "Namespace", "", name)) for name in spaces]
+    places.append((CONFIG_MAPS, ObjectKey("v1", "ConfigMap", ground.namespace, "theirs")))
+    for kind, key in places:
+        await ground.cluster.apply(kind, key, an_object(key.kind, key.name, metadata=held))
+        await ground.cluster.delete(kind, key)
+    objects = [
+        an_object("Namespace", spaces[0]),
+        *(an_object("ConfigMap", "c", metadata={"namespace": name}) for name in spaces),
+        an_object("ConfigMap", "theirs", metadata={"namespace": ground.namespace}, data={"a": "ours"}),
+    ]
+    hurried = replace(ground, site=ground.site.with_changes(ready_timeout_s=0.1))
+    with pytest.raises(ObjectsNotReady, match=rf"Namespace {spaces[1]}: held by acme\.example/hold, since 20"):
+        await hurried.apply(*objects, multi_namespace=True)
+    applying = asyncio.create_task(ground.apply(*objects, multi_namespace=True, attempt=2))
+    try:
+        for _, key in places:
+            said = f"{key}: is being deleted, held by acme.example/hold"
+
+            async def is_said(said: str = said) -> bool:
+                return any(each.task == "apply" and said in each.message for each in ground.site.progress)
+
+            await until_true(is_said)
+        # No file has it: a new one is made as another party does, or the API server would refuse what is in it.
+        await ground.cluster.patch(*places[1], {"metadata": {"finalizers": None}})
+        await until_true(lambda: _is_gone(ground.cluster, *places[1]))
+        await ground.cluster.apply(*places[1], an_object("Namespace", spaces[1]))
+    finally:
+        for kind, key in (places[0], places[2]):
+            await ground.cluster.patch(kind, key, {"metadata": {"finalizers": None}})
+    assert len((await applying).objects) == 4
+    assert (await ground.shown("v1", "ConfigMap", "theirs"))["data"] == {"a": "ours"}
+    await ground.delete()
+    await ground.cluster.delete(*places[1])
+
+
+async def _is_gone(cluster: Cluster, resource: Resource, key: ObjectKey) -> bool:
+    return await cluster.get(resource, key) is None
 
 
 async def test_finalizers_are_removed_only_near_the_limit_and_only_if_asked(ground: Any) -> None:

@@ -207,8 +207,8 @@ async def test_a_vnf_that_comes_while_the_last_one_leaves_keeps_the_namespace(pl
     coming = asyncio.create_task(place.bring_up("c"))
 
     async def is_awaited() -> bool:
-        said = f"Namespace {place.name}: is being deleted"
-        return any((each.task, each.message) == ("apply", said) for each in ground.site.progress)
+        said = f"Namespace {place.name}: is being deleted, held by example.org/held"
+        return any(each.task == "apply" and each.message.startswith(said) for each in ground.site.progress)
 
     await until_true(is_awaited)
     await ground.cluster.patch(_NAMESPACES, place.key, {"metadata": {"finalizers": None}})

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
-from packages.kubernetes_objects import a_deployment, a_pod
+from packages.kubernetes_objects import a_deployment, a_pod, an_object
 from patience import until_true
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments", namespaced=True)
@@ -46,3 +46,28 @@ async def test_the_progress_names_a_pod_that_fits_on_no_node(ground: Any) -> Non
     said = await progress_of(ground, web, reason="unschedulable")
     assert ", pod web-" in said
     assert "nodes are available" in said
+
+
+async def test_the_progress_names_why_no_pod_can_be_made(ground: Any) -> None:
+    """CR-025: a Deployment has a condition for it, of a StatefulSet only an event says it."""
+    pod = a_pod(serviceAccountName="missing")
+    spec = {"serviceName": "db", "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    stateful_set = an_object("StatefulSet", "db", api_version="apps/v1", spec=spec)
+    applying = asyncio.create_task(ground.apply(a_deployment(pod=pod), stateful_set))
+
+    def said_of(subject: str, reason: str) -> bool:
+        return any(
+            each.message.startswith(f"{subject} {ground.namespace}/")
+            and reason in each.message
+            and 'serviceaccount "missing" not found' in each.message
+            for each in ground.site.progress
+        )
+
+    async def are_named() -> bool:
+        named = said_of("Deployment", "ReplicaFailure True, FailedCreate") and said_of("StatefulSet", "FailedCreate")
+        return named or applying.done()
+
+    await until_true(are_named)
+    assert not applying.done(), applying.exception()
+    applying.cancel()
+    await asyncio.wait([applying])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
@@ -15,6 +17,7 @@ from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, StillWaiting
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
+    NAMESPACES,
     OPERATION_ANNOTATION,
     Body,
     ObjectKey,
@@ -31,10 +34,16 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
 from kubevnfm_infra_k8s.domain.release import Release, Stages
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 log = structlog.get_logger()
+
+_LASTING: Final = frozenset({"", "default", "kube-system", "kube-public"})
+"""Namespaces that Kubernetes does not let go, and that of cluster-scoped objects."""
+_LOOK_S: Final = 1.0
+"""Before the next look at what is being deleted."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,7 @@ class ApplyRun:
             release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
+        await self._check_going(persistent, there)
         await self._check_namespace(persistent, there, sharers, release)
         sent = [each for each in objects if not (self.is_undo and _is_untouched(each, there.get(each.key)))]
         if self.only is None:
@@ -149,6 +159,31 @@ class ApplyRun:
         found = await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
         return there | dict(found)
 
+    async def _check_going(self, objects: Sequence[Wanted], there: Mapping[ObjectKey, Body]) -> None:
+        """Raise StillWaiting while objects of these names, or the namespaces of these, are being deleted, whosever they are.
+
+        Nothing can be put in their places, and to take them over is of no use. Raises ObjectsNotReady at the deadline.
+        """
+        found = {**await self._other_namespaces(objects), **there}
+        going = {key: body for key, body in found.items() if field_at(body, "metadata", "deletionTimestamp")}
+        if not going:
+            return
+        if self.wait.left_s() <= 0:
+            left = "; ".join(deletion_obstacle(key, body) for key, body in going.items())
+            raise ObjectsNotReady(f"not gone in time, so that nothing could take the place: {left}")
+        for key, body in going.items():
+            await self.progress.on(str(key), f"{deletion_progress(key, body)}; waits", done=0, total=len(objects))
+        await asyncio.sleep(_LOOK_S)
+        raise StillWaiting
+
+    async def _other_namespaces(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+        """Return the namespaces of the objects that are not among them and can be deleted, if the credentials may read them."""
+        declared = {each.key.name for each in objects if each.key.group_kind == ("", "Namespace")}
+        names = sorted({each.key.namespace for each in objects} - declared - _LASTING)
+        keys = [ObjectKey(*NAMESPACES.api_kind, "", name) for name in names]
+        bodies = await each_of(keys, lambda key: readable(self.wait.cluster, NAMESPACES, key))
+        return {key: body for key, body in zip(keys, bodies, strict=True) if body is not None}
+
     async def _check_namespace(
         self,
         objects: Sequence[Wanted],
@@ -156,7 +191,7 @@ class ApplyRun:
         sharers: Mapping[ObjectKey, Sequence[str]],
         release: Release,
     ) -> None:
-        """Raise StillWaiting if an implied Namespace is being deleted, or is another one than that of the plan.
+        """Raise StillWaiting if an implied Namespace is another one than that of the plan.
 
         The next call plans for the one that is there then. Raises ObjectsNotReady at the deadline.
         """
@@ -165,12 +200,11 @@ class ApplyRun:
             body = there.get(each.key) if each.is_implied else None
             if body is None:
                 continue
-            is_going = field_at(body, "metadata", "deletionTimestamp") is not None
             owners = {self.wait.vnf_instance_id, *sharers.get(each.key, ())}
             is_known = uid_of(body) in {each.joined_uid, known.get(each.key)}
-            if not is_going and (is_known or labels_of(body).get(INSTANCE_LABEL) in owners):
+            if is_known or labels_of(body).get(INSTANCE_LABEL) in owners:
                 continue
-            what = "is being deleted" if is_going else "was made by another party meanwhile"
+            what = "was made by another party meanwhile"
             if self.wait.left_s() <= 0:
                 raise ObjectsNotReady(f"{each.key} {what}")
             await self.progress.on(str(each.key), what, done=0, total=len(objects))

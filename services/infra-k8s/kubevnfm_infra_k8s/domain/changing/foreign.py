@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
@@ -24,14 +24,15 @@ def foreign_among(
 ) -> Sequence[ObjectKey]:
     """Return those of the existing objects that belong neither to the instance of a release nor to one that shares them.
 
-    ``there``: those of ``objects`` that exist.
+    ``there``: those of ``objects`` that exist. One that is being deleted is waited for, and is not among them.
     """
     mine = release.vnf_instance_id
     adopts = {each.key: each.adopts for each in objects}
     return [
         key
         for key, body in there.items()
-        if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
+        if not field_at(body, "metadata", "deletionTimestamp")
+        and labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
         and not release.has_lost_label(key, body)
         and not is_given_back(body, adopts[key], mine)
     ]

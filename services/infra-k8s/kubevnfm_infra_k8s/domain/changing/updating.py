@@ -29,6 +29,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     Wanted,
     annotations_of,
     field_at,
+    group_of,
     name_of,
     uid_of,
 )
@@ -42,7 +43,7 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 VDUS_FIELD: Final = "additionalParams.vdu_params"
 CONFIG_FIELD: Final = "metadata.configmap_secret_paths"
-_CONFIGS: Final = frozenset({"ConfigMap", "Secret"})
+_CONFIGS: Final = frozenset({("", "ConfigMap"), ("", "Secret")})
 _CONTAINERS: Final = ("containers", "initContainers")
 
 
@@ -61,7 +62,7 @@ def files_after(
     files = list(def_files)
     for name, manifests in changed.items():
         for each in manifests if field == CONFIG_FIELD else ():
-            if each.kind not in _CONFIGS or each.api_version != "v1":
+            if (group_of(each.api_version), each.kind) not in _CONFIGS:
                 raise InvalidInput(CONFIG_FIELD, f"{each.place}: a ConfigMap or a Secret expected, found a {each.kind}")
         objects = _names(manifests)
         place = next((n for n, file in enumerate(def_files) if _names(before, of=file) == objects), None)
@@ -126,13 +127,13 @@ class UpdateRun:
         if fixed:
             named = ", ".join(f"{each.key} ({each.file})" for each in fixed)
             raise InvalidInput(FIELD, f"apply: create-only, so never changed: {named}")
-        applied = await self._configure([each for each in stored if each.key.kind in _CONFIGS], there)
+        applied = await self._configure([each for each in stored if each.key.group_kind in _CONFIGS], there)
         changed = {(key.kind, key.namespace, key.name) for key in applied}
         uids = {entry.key: entry.uid for entry in release.entries}
         restarted: list[Wanted] = []
         is_ending = False
         for each in stored:
-            if each.key.kind in WORKLOADS and self._is_concerned(each, there.get(each.key), changed):
+            if each.key.group_kind in WORKLOADS and self._is_concerned(each, there.get(each.key), changed):
                 restarted.append(each)
                 body, ends = await self._restart(each, there.get(each.key))
                 is_ending = is_ending or ends
@@ -146,7 +147,7 @@ class UpdateRun:
 
     async def _find(self, objects: Sequence[Wanted], release: Release) -> Mapping[ObjectKey, Body]:
         """Return the ConfigMaps, Secrets and workloads that exist. Raises ForeignObjects for those of others."""
-        concerned = [each for each in objects if each.key.kind in _CONFIGS | WORKLOADS]
+        concerned = [each for each in objects if each.key.group_kind in _CONFIGS | WORKLOADS]
         found = await each_of(concerned, lambda each: self.wait.cluster.get(each.resource, each.key))
         there = {each.key: body for each, body in zip(concerned, found, strict=True) if body is not None}
         resources = {each.key: each.resource for each in concerned}
@@ -183,12 +184,12 @@ class UpdateRun:
     def _would_change(self, wanted: Wanted, there: Body | None) -> bool:
         if there is None:
             return False
-        return _differs(wanted, there) if wanted.key.kind in _CONFIGS else bool(self._images(wanted, there))
+        return _differs(wanted, there) if wanted.key.group_kind in _CONFIGS else bool(self._images(wanted, there))
 
     @staticmethod
     def _images(wanted: Wanted, there: Body) -> Mapping[str, Sequence[Body]]:
         """Return the lists of containers with the wanted images; none if no image differs."""
-        if wanted.key.kind not in WORKLOADS:
+        if wanted.key.group_kind not in WORKLOADS:
             return {}
         given = _pod_spec(wanted.key, without_fields(wanted.body, wanted.ignored))
         present = _pod_spec(wanted.key, there)

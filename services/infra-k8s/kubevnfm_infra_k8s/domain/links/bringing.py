@@ -18,14 +18,23 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES, namespace
+from kubevnfm_infra_k8s.domain.links.checking import namespace
 from kubevnfm_infra_k8s.domain.links.events import change_of
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.ovn import LABEL_VALUE
 from kubevnfm_infra_k8s.domain.links.ports import LinkRecords
 from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link, LinkObject
 from kubevnfm_infra_k8s.domain.links.spec import LinkBody
-from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Body, ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import (
+    MANAGED_BY,
+    NAMESPACES,
+    Body,
+    ObjectKey,
+    Resource,
+    field_at,
+    labels_of,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched
 from kubevnfm_infra_k8s.domain.reconciling.ports import Turns

@@ -13,10 +13,9 @@ from kubevnfm_kit.errors import ConflictingInput, Unprocessable
 from kubevnfm_infra_k8s.domain.links.record import Link, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
-from kubevnfm_infra_k8s.domain.objects import PRIMARY_NETWORK_LABEL, Body, ObjectKey, Resource, labels_of
+from kubevnfm_infra_k8s.domain.objects import NAMESPACES, PRIMARY_NETWORK_LABEL, Body, ObjectKey, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
-NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _MOST_SHOWN: Final = 200
 
 

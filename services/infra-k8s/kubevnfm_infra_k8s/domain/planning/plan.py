@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kubevnfm_csar.networked_workloads import networked_workloads
 from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder, VduTarget
@@ -14,6 +13,7 @@ from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
+    NAMESPACES,
     PRIMARY_NETWORK_LABEL,
     Body,
     ObjectKey,
@@ -34,8 +34,6 @@ from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 from kubevnfm_infra_k8s.domain.release import Release
-
-_NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ async def with_namespace(
     if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in placed):
         return planned
     try:
-        there = await cluster.get(_NAMESPACES, key)
+        there = await cluster.get(NAMESPACES, key)
     except Forbidden:
         # Credentials that are limited to a namespace cannot make it either.
         return planned
@@ -181,7 +179,7 @@ async def with_namespace(
     body = labelled(body, ordered_labels(vnf_instance_id))
     # Instances share it even if the labels of the region were others at the time of the first one.
     digest = digest_of(plain)
-    implied = Wanted(key, body, _NAMESPACES, "the order", digest, is_implied=True, joined_uid=joined_uid)
+    implied = Wanted(key, body, NAMESPACES, "the order", digest, is_implied=True, joined_uid=joined_uid)
     return replace(planned, objects=[*_labelled([implied], planned.attachments), *planned.objects])
 
 

@@ -22,6 +22,14 @@ from kubevnfm_infra_k8s.domain.objects import (
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
 
+_OF_THE_SERVER: Final = frozenset(
+    {
+        "namespace", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+        "resourceVersion", "selfLink", "uid",
+    }
+)  # fmt: skip
+"""The metadata that a manifest does not decide: the namespace is chosen apart, the rest is the API server's. It is in exported
+manifests, and refused by the API server: a ``uid`` or ``resourceVersion`` is one of an object that is to exist already."""
 _LABELLED: Final = {**POD_TEMPLATES, **{kind: path for kind, path in MACHINE_TEMPLATES.items() if path}}
 """The paths of the templates that get the labels of the instance: those of pods, and of virtual machines with node and addresses."""
 
@@ -75,7 +83,7 @@ def placed(manifest: Manifest, *, namespace: str) -> dict[str, Any]:
     body: dict[str, Any] = deepcopy(dict(manifest.body))
     # Manifests that were exported from a cluster have one. It belongs to the controllers.
     body.pop("status", None)
-    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name != "namespace"}
+    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name not in _OF_THE_SERVER}
     body["metadata"] = {**metadata, **({"namespace": namespace} if namespace else {})}
     return body
 

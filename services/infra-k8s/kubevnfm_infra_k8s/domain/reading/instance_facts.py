@@ -31,7 +31,7 @@ from kubevnfm_infra_k8s.domain.reading.vdus import RunningParts, bears_machines,
 from kubevnfm_infra_k8s.domain.release import Release
 
 _SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
-_DEPLOYMENT: Final = ("apps/v1", "Deployment")
+_DEPLOYMENT: Final = ("apps", "Deployment")
 _POOL: Final = "VirtualMachinePool"
 
 
@@ -40,7 +40,7 @@ async def running_parts(cluster: Cluster, vnf_instance_id: str, workloads: Colle
     bearing = [key for key in workloads if bears_machines(key)]
     pods, replica_sets, machines, pooled = await asyncio.gather(
         _labelled(cluster, PODS, vnf_instance_id, [key for key in workloads if not bears_machines(key)]),
-        _labelled(cluster, REPLICA_SETS, vnf_instance_id, [key for key in workloads if key.kind == "Deployment"]),
+        _labelled(cluster, REPLICA_SETS, vnf_instance_id, [key for key in workloads if key.group_kind == _DEPLOYMENT]),
         _labelled(cluster, MACHINE_INSTANCES, vnf_instance_id, bearing),
         _labelled(cluster, VIRTUAL_MACHINES, vnf_instance_id, [key for key in bearing if key.kind == _POOL]),
     )
@@ -93,7 +93,7 @@ async def providers_in(cluster: Cluster, release: Release) -> CapiProviders | No
     if not is_of_management(keys):
         return None
     bodies = await each_of(
-        [key for key in keys if is_provider_definition(key) or key.api_kind == _DEPLOYMENT],
+        [key for key in keys if is_provider_definition(key) or key.group_kind == _DEPLOYMENT],
         lambda key: find(cluster, key),
     )
     return providers_of(body for body in bodies if body is not None)

@@ -174,6 +174,10 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
             raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
     if fault := fault_of(body) or next(removed_bindings(body), ""):
         raise InvalidInput(FIELD, f"{file}, document {number}: {fault}")
+    if field_at(body, "metadata", "ownerReferences"):
+        # Its uid is one of the cluster from which the manifest was exported. Kubernetes deletes what has no owner.
+        reason = "not expected, because Kubernetes deletes an object whose owner does not exist"
+        raise InvalidInput(FIELD, f"{file}, document {number}: metadata.ownerReferences: {reason}")
     # Whether a name may be missing depends on the kind, so `check_names` decides when the cluster's kinds are known.
     name = field_at(body, "metadata", "name")
     if name is not None and (not isinstance(name, str) or not name):

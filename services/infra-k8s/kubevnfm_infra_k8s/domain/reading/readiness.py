@@ -8,6 +8,7 @@ Source: kstatus (sigs.k8s.io/cli-utils) for the verdicts and the generic rules; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -64,7 +65,7 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     if _is_true(shown, "Stalled"):
         return _failed(shown, "Stalled")
     if _is_true(shown, "Reconciling"):
-        return in_progress(_in_words(shown, "Reconciling"))
+        return in_progress(in_words(shown, "Reconciling"))
     if seen.wanted is not None:
         return _by_the_order(shown, seen, seen.wanted)
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
@@ -97,7 +98,7 @@ def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
     if ready is not None and is_outdated(ready, generation):
         return in_progress(f"Ready of generation {ready['observedGeneration']} of {generation}")
     if ready is not None:
-        return CURRENT if _is_true(body, "Ready") else in_progress(_in_words(body, "Ready"))
+        return CURRENT if _is_true(body, "Ready") else in_progress(in_words(body, "Ready"))
     is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
     left_s = seen.settle_s - seen.unchanged_s
     # A new custom resource has no status until its controller has seen it; some controllers never write one.
@@ -118,7 +119,7 @@ def _is_true(body: Body, type: str) -> bool:
     return _is(body, type, "True")
 
 
-def _in_words(body: Body, type: str) -> str:
+def in_words(body: Body, type: str) -> str:
     """Return a condition as text: ``Ready False, Waiting: for a node``."""
     found = condition(body, type) or {}
     reason = ": ".join(str(found[name]) for name in ("reason", "message") if found.get(name))
@@ -126,7 +127,7 @@ def _in_words(body: Body, type: str) -> str:
 
 
 def _failed(body: Body, type: str) -> Verdict:
-    return failed(_in_words(body, type))
+    return failed(in_words(body, type))
 
 
 def _count(body: Body, name: str) -> int:
@@ -152,9 +153,23 @@ def _deployment(body: Body, _: Observation) -> Verdict:
     progressing = condition(body, "Progressing") or {}
     # The manifest's own progressDeadlineSeconds: the author has decided that a longer wait is useless.
     if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
-        return _failed(body, "Progressing")
+        return _without_pods(body, _failed(body, "Progressing"))
     if _is_unobserved(body):
         return _UNOBSERVED
+    return _without_pods(body, _deployment_by_counts(body))
+
+
+def _without_pods(body: Body, verdict: Verdict) -> Verdict:
+    """Add to a verdict why no pod can be made: a quota, Pod Security, a missing ServiceAccount (capi.md CR-025).
+
+    Deployments and ReplicaSets say it themselves; the controllers of other workloads write an event (`StuckPods`).
+    """
+    if verdict.is_current or not _is_true(body, "ReplicaFailure"):
+        return verdict
+    return replace(verdict, message=f"{verdict.message}, {in_words(body, 'ReplicaFailure')}")
+
+
+def _deployment_by_counts(body: Body) -> Verdict:
     wanted = _wanted(body)
     updated, ready, available = (
         _count(body, name) for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
@@ -192,7 +207,7 @@ def _replica_set(body: Body, _: Observation) -> Verdict:
     if _is_unobserved(body):
         return _UNOBSERVED
     wanted, ready = _wanted(body), min(_count(body, "readyReplicas"), _count(body, "availableReplicas"))
-    return CURRENT if ready >= wanted else in_progress(f"{ready} of {wanted} ready")
+    return CURRENT if ready >= wanted else _without_pods(body, in_progress(f"{ready} of {wanted} ready"))
 
 
 def _daemon_set(body: Body, _: Observation) -> Verdict:
@@ -298,13 +313,13 @@ def _webhooks(body: Body, _: Observation) -> Verdict:
 
 
 def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
-    return lambda body, _: CURRENT if _is_true(body, type) else in_progress(_in_words(body, type))
+    return lambda body, _: CURRENT if _is_true(body, type) else in_progress(in_words(body, type))
 
 
 def _autoscaler(body: Body, _: Observation) -> Verdict:
     # Its controller writes the first condition after 15 s, and nothing of the set waits for that.
     is_refused = _is(body, "AbleToScale", "False")
-    return in_progress(_in_words(body, "AbleToScale")) if is_refused else CURRENT
+    return in_progress(in_words(body, "AbleToScale")) if is_refused else CURRENT
 
 
 def _observed(body: Body, _: Observation) -> Verdict:
@@ -343,4 +358,4 @@ def last_condition(body: Body) -> str:
     if not listed:
         return ""
     newest = max(listed, key=lambda each: str(each.get("lastTransitionTime") or ""))
-    return _in_words(body, str(newest["type"]))
+    return in_words(body, str(newest["type"]))

@@ -42,7 +42,7 @@ class RunningParts:
 
 def bears_machines(key: ObjectKey) -> bool:
     """Return whether the object is a virtual machine of KubeVirt, or has some."""
-    return (key.group, key.kind) in MACHINE_TEMPLATES
+    return key.group_kind in MACHINE_TEMPLATES
 
 
 def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -> Mapping[Manifest, VduTarget]:
@@ -52,7 +52,7 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     Raises: InvalidInput if a workload is missing that the request itself maps to a VDU.
     """
     found: dict[Manifest, VduTarget] = {}
-    workloads = [each for each in manifests if each.kind in WORKLOADS or _api_kind(each) in MACHINE_TEMPLATES]
+    workloads = [each for each in manifests if is_workload(_group_kind(each))]
     names = {vdu.name for vdu in vdus}
     for vdu in vdus:
         mine = _implementations(vdu, workloads, names)
@@ -67,7 +67,12 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     return found
 
 
-def _api_kind(manifest: Manifest) -> tuple[str, str]:
+def is_workload(group_kind: tuple[str, str]) -> bool:
+    """Return whether a kind can implement a VDU; a custom kind with the name of one of Kubernetes cannot."""
+    return group_kind in WORKLOADS or group_kind in MACHINE_TEMPLATES
+
+
+def _group_kind(manifest: Manifest) -> tuple[str, str]:
     return group_of(manifest.api_version), manifest.kind
 
 
@@ -102,9 +107,9 @@ def replicas_of(manifest: Manifest, vdu: VduTarget | None) -> int | None:
     """
     if vdu is None:
         return None
-    if manifest.kind in SCALED or _api_kind(manifest) in REPLICATED:
+    if _group_kind(manifest) in SCALED or _group_kind(manifest) in REPLICATED:
         return vdu.replicas
-    if _api_kind(manifest) in MACHINE_TEMPLATES and vdu.replicas not in (None, 1):
+    if _group_kind(manifest) in MACHINE_TEMPLATES and vdu.replicas not in (None, 1):
         raise InvalidInput(
             "instantiationLevelId",
             f"a level with one VNFC of VDU {vdu.vdu_id} expected, found {vdu.replicas}: "

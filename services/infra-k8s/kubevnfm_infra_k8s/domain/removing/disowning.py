@@ -14,6 +14,7 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
     MACHINE_INSTANCES,
+    MACHINE_OWNERS,
     MANAGED_BY,
     OPERATION_ANNOTATION,
     PODS,
@@ -29,7 +30,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
 from kubevnfm_infra_k8s.domain.reading.vdus import bears_machines, owned_parts, owner_uid
 
-_MADE: Final = WORKLOADS | {"Job"}
+_MADE: Final = WORKLOADS - MACHINE_OWNERS - {("", PODS.kind)} | {("batch", "Job")}
 """The built-in kinds whose pods name them, or name a ReplicaSet that does."""
 
 
@@ -43,7 +44,7 @@ def without_owner(uid: str, *, kept_from: str | None = None) -> Body:
 
 async def give_back_made(cluster: Cluster, key: ObjectKey, uid: str, vnf_instance_id: str) -> None:
     """Take the labels off what a controller has made of a workload: pods, ReplicaSets, virtual machines."""
-    is_of_pods = key.kind in _MADE and not key.is_custom and key.kind != PODS.kind
+    is_of_pods = key.group_kind in _MADE
     if not is_of_pods and not bears_machines(key):
         return
     try:

@@ -23,7 +23,7 @@ async def not_ready(
 ) -> str:
     """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
     left = [key for key, verdict in verdicts.items() if not verdict.is_current]
-    warnings = await _warnings(cluster, sorted({key.namespace or "default" for key in left}))
+    warnings = await warnings_in(cluster, sorted({key.namespace or "default" for key in left}))
     made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
     return "; ".join(
         f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ())))}"
@@ -57,7 +57,7 @@ def describe(
     said = last_condition(body) if body is not None else ""
     if said and said not in parts[0]:
         parts.append(said)
-    newest = max((each for each in warnings if _is_about(each, key, body, made)), key=_age_order, default=None)
+    newest = max((each for each in warnings if _is_about(each, key, body, made)), key=age_order, default=None)
     if newest is not None:
         parts.append(f"warning {newest.get('reason', '')}: {newest.get('message', '')}".strip())
     return ", ".join(parts)
@@ -71,7 +71,7 @@ def _is_about(event: Body, key: ObjectKey, body: Body | None, made: Collection[s
     return bool(about.get("kind") == key.kind and about.get("name") == key.name)
 
 
-def _age_order(event: Body) -> tuple[str, int]:
+def age_order(event: Body) -> tuple[str, int]:
     """Return the sort key for events: the time, then the length of the message."""
     # Times are in seconds, and of two events in the same second the longer message is more useful.
     time = str(
@@ -84,7 +84,9 @@ def _age_order(event: Body) -> tuple[str, int]:
     return time, len(str(event.get("message") or ""))
 
 
-async def _warnings(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
+async def warnings_in(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
+    """Return the warnings of namespaces; none of one whose events cannot be read."""
+
     async def events_in(namespace: str) -> Sequence[Body]:
         try:
             return await cluster.list(EVENTS, namespace=namespace)
