@@ -448,7 +448,7 @@ async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])
 async def test_a_deletion_that_is_answered_without_an_object_is_one(kind: str) -> None:
-    """CR-023: API servers of extensions answer 200 with nothing, or with a text; the wait then says when the object is gone."""
+    """CR-109: API servers of extensions answer 200 with nothing, or with a text; the wait then says when the object is gone."""
     calls: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -489,6 +489,7 @@ async def test_a_deletion_that_is_answered_without_an_object_is_one(kind: str) -
 async def test_each_error_answer_has_its_error(
     cluster: Cluster, faults: FaultBook, make: Make, status: int, message: str, error: type[Exception]
 ) -> None:
+    """CR-016: what is about the request itself is a refusal, whatever its status."""
     faults.add(part="kubernetes", verb="patch configmaps", status=status, message=message)
     with pytest.raises(error):
         await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
