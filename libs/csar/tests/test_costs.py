@@ -120,6 +120,16 @@ def _one_type() -> dict[str, object]:
     return {"derived_from": "tosca.nodes.nfv.VNF"}
 
 
+def test_names_that_are_not_known_are_compared_with_few(tmp_path: Path) -> None:
+    """Each comparison takes up to a second for names of some kilobytes; a VNFD may have 100,000 of them."""
+    kinds = {f"acme.nodes.{'x' * 50}{number}": {"derived_from": "tosca.nodes.Root"} for number in range(400)}
+    nodes = {f"n{number}": {"type": f"acme.node.{'x' * 50}{number}", "k" * 2_000: 1} for number in range(60)}
+    vnfd = with_sections(node_types=kinds, topology_template={"node_templates": {**_vnf(), **nodes}})
+    found = read(tmp_path, one_file(vnfd))
+    assert len(found.warnings) == 20
+    assert max(map(len, found.warnings)) < 500
+
+
 def test_groups_do_not_multiply_policies(tmp_path: Path) -> None:
     members = [f"m{number}" for number in range(500)]
     policies = [

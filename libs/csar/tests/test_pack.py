@@ -11,9 +11,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from kubevnfm_csar.archive import open_csar
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.pack import main, pack
-from kubevnfm_csar.vnfd.read import flavour_template
+from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 from packages.package_builder import v1_files
 
 SAMPLES = Path(__file__).parents[3] / "deploy/samples"
@@ -69,6 +70,11 @@ def test_the_samples_can_be_taken_in_and_their_requests_fit_them(sample: str, tm
     assert flavour.initial_counts(requests["instantiate"].get("instantiationLevelId"))
     for name in requests["instantiate"].get("additionalParams", {}).get("lcm-kubernetes-def-files", ()):
         assert name in package.manifests
+
+
+@pytest.mark.parametrize("sample", sorted(path.parent.name for path in SAMPLES.glob("*/TOSCA-Metadata")))
+def test_all_of_a_sample_is_known(sample: str) -> None:
+    assert read_vnfd(FolderFiles(SAMPLES / sample)).warnings == ()
 
 
 def test_the_sample_cluster_counts_its_workers_and_names_its_driver(tmp_path: Path) -> None:

@@ -275,6 +275,150 @@ def test_contradictions_about_what_is_not_used_are_warnings(
     assert vnfd_of(tmp_path).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        (("  workerNode:\n", "  extra: {type: tosca.nodes.nfv.Vdu.Compte}\n    workerNode:\n"),
+         "node extra: type tosca.nodes.nfv.Vdu.Compte is not known (nearest known name: tosca.nodes.nfv.Vdu.Compute)"),
+        (("AntiAffinityRule", "AntiAfinityRule"), ("policy policy_antiaffinity_worker: type tosca.policies.nfv.AntiAfinityRule"
+         " is not known (nearest known name: tosca.policies.nfv.AntiAffinityRule)")),
+        (("nfv.PlacementGroup", "nfv.PlacmentGroup"), "group workers: type tosca.groups.nfv.PlacmentGroup is not known"),
+        (("nfv.SwImage", "nfv.SwImge"), "node masterNode: artifact sw_image: type tosca.artifacts.nfv.SwImge is not known"),
+        (("  policies:", "  policy:"), "topology_template: policy is not known (nearest known name: policies)"),
+        (("  groups:", "  gruops:"), "topology_template: gruops is not known (nearest known name: groups)"),
+        (("topology_template:", "topologytemplate: {}\ntopology_template:"),
+         "topologytemplate is not known (nearest known name: topology_template)"),
+        (("    - scaling_aspects:", "    - [scaling_aspects]\n    - scaling_aspects:"), "policies[0]: a map expected"),
+        (("targets: [workers]", "targets: workers"), "policy policy_antiaffinity_worker: targets: a list expected, so it is not read"),
+        (("        - virtual_binding: workerNode\n        - virtual_link: internalVL",
+          "        virtual_binding: workerNode\n        virtual_link: internalVL"),
+         "node workerNode_CP2: requirements: a list expected, so it is not read"),
+        (("- virtual_link: internalVL", "- virtual_lnik: internalVL"),
+         "node workerNode_CP2: requirement: virtual_lnik is not known (nearest known name: virtual_link)"),
+        (("max_number_of_instances: 4", "max_number_of_instanes: 4"), ("node workerNode.vdu_profile: max_number_of_instanes"
+         " is not known (nearest known name: max_number_of_instances)")),
+        (("size: 1 MiB", "sise: 1 MiB"), "node masterNode.sw_image_data: sise is not known (nearest known name: size)"),
+        (("algorithm: sha-512", "algoritm: sha-512"), "node masterNode.sw_image_data.checksum: algoritm is not known"),
+        (("virtual_mem_size", "virtual_mem_siz"), "node masterNode: virtual_compute.virtual_memory: virtual_mem_siz is not known"),
+        (("      virtual_compute:", "      virtual_computer:"), "node masterNode: capability: virtual_computer is not known"),
+        (("virtual_local_storage: [{size_of_storage: 45 GB}]", "virtual_local_storage: {size_of_storage: 45 GB}"),
+         "node masterNode: virtual_compute.virtual_local_storage: a list expected"),
+        (("dhcp_enabled: true", "dhcp_enabled: yes"), "l3_protocol_data.dhcp_enabled: true or false expected, got 'yes'"),
+        (("cidr: 10.10", "cdir: 10.10"), "virtual_link_protocol_data[0].l3_protocol_data: cdir is not known"),
+        (("      Vnflcm:", "      Vnflmc:"), "node VNF: interface: Vnflmc is not known (nearest known name: Vnflcm)"),
+        (("instantiate_start: []", "instantiate_strat: []"), "node VNF: Vnflcm: instantiate_strat is not known"),
+        (("    artifacts:\n", "    artefacts:\n"), "node VNF: artefacts is not known (nearest known name: artifacts)"),
+        (("default: 2", "defualt: 2"), "input least_workers: defualt is not known (nearest known name: default)"),
+        (("flavour_description:", "flavor_description:"), "node VNF: flavor_description is not known (nearest known name: flavour_"),
+        (("properties: {flavour_id: simple}", "properties: {flavour_id: simple, flavour: x}"), "substitution_mappings: flavour is"),
+        (("node_type: acme.nodes.Cluster", "node_type: acme.nodes.Clusters"), "substitution_mappings: type acme.nodes.Clusters is"),
+    ],
+)  # fmt: skip
+def test_what_no_standard_and_no_type_of_the_package_has_is_a_warning(
+    tmp_path: Path, changed: tuple[str, str], warning: str
+) -> None:
+    """Nothing reads it, so its author has to learn of it: a VDU of a mistyped type is a machine that is never made."""
+    text = flavour()
+    assert changed[0] in text
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": text.replace(*changed, 1)}
+    found = vnfd_of(tmp_path, files).warnings
+    assert [one for one in found if one.startswith("Definitions/flavour_simple.yaml: ") and warning in one], found
+
+
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        (("derived_from: tosca.nodes.nfv.VNF", "derived_from: tosca.nodes.nfv.Vnf"), "type acme.nodes.Base: derived_from: type tosca"),
+        (("derived_from: acme.nodes.Base", "derived_form: acme.nodes.Base"), "type acme.nodes.Cluster: derived_form is not known"),
+        (("default: here", "defalt: here"), "type acme.datatypes.Extensions.site: defalt is not known"),
+        (("data_types:", "datatypes:"), "datatypes is not known (nearest known name: data_types)"),
+    ],
+)  # fmt: skip
+def test_what_a_type_of_the_package_has_is_looked_at_too(
+    tmp_path: Path, changed: tuple[str, str], warning: str
+) -> None:
+    text = TYPES
+    assert changed[0] in text
+    # The top file gives the facts that these types no longer give.
+    facts = "provider: Acme, product_name: Cluster, software_version: '1', descriptor_version: '1', descriptor_id"
+    top = str(v1_files()["Definitions/top.yaml"]).replace(
+        "        descriptor_id", "        " + facts.replace(", ", "\n        ")
+    )
+    files = {**v1_files(), "Definitions/types.yaml": text.replace(*changed, 1), "Definitions/top.yaml": top}
+    found = vnfd_of(tmp_path, files).warnings
+    assert [one for one in found if one.startswith(f"Definitions/types.yaml: {warning}")], found
+
+
+KNOWN = dedent("""\
+    tosca_definitions_version: tosca_simple_yaml_1_3
+    interface_types:
+      acme.interfaces.Lifecycle:
+        derived_from: tosca.interfaces.nfv.Vnflcm
+        operations: {instantiate_rollback_start: {}, warm_up: {}}
+      acme.interfaces.Old: {derived_from: tosca.interfaces.nfv.Vnflcm, cool_down: {description: an operation}}
+    node_types:
+      acme.nodes.Vnf:
+        derived_from: tosca.nodes.nfv.VNF
+        requirements: [{virtual_link_external_1: {capability: tosca.capabilities.nfv.VirtualLinkable}}]
+        interfaces: {Vnflcm: {type: acme.interfaces.Lifecycle, operations: {paint: {}}}, Indicator: {type: acme.interfaces.Old}}
+      acme.nodes.Other: {derived_from: acme.nodes.Vnf, interfaces: {Vnflcm: {type: acme.interfaces.Old}}}
+      acme.nodes.Vdu:
+        derived_from: tosca.nodes.nfv.Vdu.Compute
+        properties: {colour: {type: string}}
+        capabilities: {paint: {type: acme.capabilities.Paint}}
+    capability_types:
+      acme.capabilities.Paint: {derived_from: tosca.capabilities.Root, properties: {litres: {type: integer}}}
+    policy_types:
+      acme.policies.Apart: {derived_from: tosca.policies.nfv.AntiAffinityRule, properties: {why: {type: string}}}
+    dsl_definitions: {anything: [at, all]}
+    topology_template:
+      substitution_mappings:
+        node_type: acme.nodes.Vnf
+        properties: {flavour_id: simple}
+        requirements: [{virtual_link_external_1: [cp, virtual_link]}, {virtual_link: [other, virtual_link]}]
+      inputs: {names: {type: map, entry_schema: {type: string}, default: {a: b}, constraints: []}}
+      node_templates:
+        VNF:
+          type: acme.nodes.Vnf
+          properties: &facts
+            descriptor_id: 0f0e2a66-91f4-4a6f-9d79-5a3d1c9a7a11
+            provider: Acme
+            product_name: One
+            software_version: 1
+            descriptor_version: 1
+            configurable_properties: {is_autoscale_enabled: "true", additional_configurable_properties: {own: 1}}
+            modifiable_attributes: {extensions: {own: 1}, metadata: {own: 2}}
+            monitoring_parameters: [{name: cpu, performance_metric: v_cpu_usage_mean_vnf}]
+          requirements: [{virtual_link_external_1: net}]
+          interfaces: {Vnflcm: {inputs: {a: b}, operations: {warm_up: {}, paint: {}, heal_end: {}}}, Indicator: {cool_down: {}}}
+        older: {type: acme.nodes.Other, interfaces: {Vnflcm: {cool_down: [], scale_start: []}}}
+        vdu:
+          type: acme.nodes.Vdu
+          directives: [select]
+          properties:
+            name: {get_input: [names, a]}
+            colour: red
+            boot_order: {get_property: [SELF, x]}
+            monitoring_parameters: {cpu: {name: cpu, performance_metric: v_cpu_usage_mean}}
+            sw_image_data: {name: a, version: b, checksum: abc}
+          capabilities:
+            paint: {properties: {litres: 1}}
+            virtual_compute: {properties: {logical_node: {one: {logical_node_requirements: {a: b}}}}}
+        machine: {type: tosca.nodes.Compute, properties: {anything: 1}, requirements: [{local_storage: x}]}
+        cp: {type: tosca.nodes.nfv.VduCp, requirements: [{virtual_binding: {node: vdu, relationship: x}}]}
+        other: {type: tosca.nodes.nfv.VduCp, requirements: [{virtual_binding: vdu}, {dependency: cp}]}
+      policies: [{apart: {type: acme.policies.Apart, targets: [vdu], properties: {scope: zone, why: because}, triggers: {}}}]
+      outputs: {}
+      workflows: {}
+    """)
+
+
+def test_what_the_standards_and_types_of_the_package_have_is_no_warning(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path, with_meta({"Definitions/top.yaml": KNOWN}))
+    assert vnfd.warnings == ()
+    assert {name for name, cp in vnfd.flavour("simple").cps.items() if cp.is_external} == {"cp", "other"}
+
+
 def test_a_missing_fact_is_named(tmp_path: Path) -> None:
     files = {
         **v1_files(),

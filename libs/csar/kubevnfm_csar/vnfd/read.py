@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from copy import deepcopy
+from itertools import islice
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -17,11 +19,15 @@ from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour, InitialValues, Vnfd
 from kubevnfm_csar.vnfd.phases import phase_drivers
 from kubevnfm_csar.vnfd.templates import Templates, read_templates
 from kubevnfm_csar.vnfd.topology import Node, Topology
-from kubevnfm_csar.vnfd.types import TypeTree
+from kubevnfm_csar.vnfd.types import STANDARD_FILE, TypeTree
+from kubevnfm_csar.vnfd.unknown import unknown_parts
 from kubevnfm_csar.vnfd.values import mapping, resolve, sequence, text
 
 _AUTOMATION: Final = {"is_autoscale_enabled": "isAutoscaleEnabled", "is_autoheal_enabled": "isAutohealEnabled"}
 """SOL003 writes these two of vnfConfigurableProperties in camel case."""
+
+_MOST_UNKNOWN: Final = 20
+"""Warnings about what is not known, of all files together: a search for the nearest name takes up to 50 ms."""
 
 
 def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
@@ -33,6 +39,10 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
     templates = read_templates(files, entry)
     topologies = _topologies(files, templates)
     chosen = _flavour_topologies(topologies, entry)
+    left = _MOST_UNKNOWN
+    for name, topology in topologies.items():
+        if not STANDARD_FILE.match(posixpath.basename(name)):
+            left -= topology.warn_of(islice(unknown_parts(topology), left))
     facts = _facts(topologies[entry], list(chosen.values()))
     flavours = {flavour_id: _flavour(flavour_id, topology) for flavour_id, topology in chosen.items()}
     # A new instance has no flavour yet: its initial values come from the top file, or from the first flavour if the top
@@ -51,7 +61,7 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
         files=tuple(templates),
         flavours=flavours,
         initial_values=_initial_values(topologies[entry], top),
-        warnings=tuple(warning for topology in chosen.values() for warning in topology.warnings),
+        warnings=tuple(warning for topology in topologies.values() for warning in topology.warnings),
         secret_names=secret_names(templates.values(), topologies[entry].tree),
     )
 

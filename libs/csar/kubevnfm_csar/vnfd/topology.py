@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
@@ -60,6 +60,13 @@ class Topology:
         if len(self.warnings) < _WARNINGS:
             self.warnings.append(f"{self.file}: {warning}")
 
+    def warn_of(self, warnings: Iterable[str]) -> int:
+        """Keep these warnings, as many as there is room for; return how many."""
+        found = list(islice(warnings, _WARNINGS - len(self.warnings)))
+        for warning in found:
+            self.warn(warning)
+        return len(found)
+
     def refused(self, rule: str) -> PackageRefused:
         """Return the error of a rule that the template breaks."""
         return PackageRefused(rule, file=self.file)
@@ -106,9 +113,13 @@ class Topology:
 
     @cached_property
     def exposed(self) -> frozenset[str]:
-        """The connection points that substitution_mappings hands to the outside (``[CP1, virtual_link]``)."""
+        """The connection points that substitution_mappings hands to the outside (``[CP1, virtual_link]``).
+
+        TOSCA has a map of requirements; SOL001 also writes a list of maps, since several may have one name.
+        """
         found: set[str] = set()
-        for target in mapping(self.substitution.get("requirements")).values():
+        given = self.substitution.get("requirements")
+        for target in (value for one in sequence(given) or [given] for value in mapping(one).values()):
             pairs = sequence(target)
             for pair in pairs if pairs and isinstance(pairs[0], list) else [pairs]:
                 if pair and isinstance(pair[0], str):

@@ -1,28 +1,33 @@
-"""TOSCA types: what derives from what, and the defaults that a type brings.
+"""TOSCA types: what derives from what, and the properties and defaults that a type brings.
 
-ETSI's and OASIS' own type files are built in (their names and parents, which is all we need), because packages often
-name them without holding them.
+Those of ETSI and OASIS are built in (`standard`), because packages often name them without holding them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.vnfd.standard import EITHER, OPEN, STANDARD
 from kubevnfm_csar.vnfd.values import boolean, mapping, sequence, text
 
 _DEPTH: Final = 50
 """The longest chain of types; those of SOL001 have six."""
-_CONTAINERS: Final = frozenset({"list", "map"})
+_CONTAINERS: Final = frozenset({"list", "map", EITHER})
+TYPE_SECTIONS: Final = tuple(
+    f"{kind}_types"
+    for kind in ("node", "data", "artifact", "policy", "group", "capability", "interface", "relationship")
+)
+"""The sections of a service template with type definitions."""
 _NESTED_PROPERTIES: Final = 10_000
 STANDARD_FILE: Final = re.compile(
     r"^((etsi_)?nfv_sol001_\w*types?|tosca_(simple|definitions)_\w+)\.ya?ml$", re.IGNORECASE
 )
-"""Type files of the standards by their last name, in the spellings of all editions; see ``_STANDARD``."""
+"""Type files of the standards by their last name, in the spellings of all editions; see `standard`."""
 
 VNF: Final = "tosca.nodes.nfv.VNF"
 COMPUTE: Final = "tosca.nodes.nfv.Vdu.Compute"
@@ -39,25 +44,6 @@ STORAGES: Final = {
 SW_IMAGE: Final = "tosca.artifacts.nfv.SwImage"
 PYTHON: Final = "tosca.artifacts.Implementation.Python"
 
-_STANDARD: Final[Mapping[str, str]] = {
-    VNF: "tosca.nodes.Root",
-    COMPUTE: "tosca.nodes.Root",
-    CONTAINER: "tosca.nodes.Root",
-    "tosca.nodes.nfv.Cp": "tosca.nodes.Root",
-    VDU_CP: "tosca.nodes.nfv.Cp",
-    EXT_CP: "tosca.nodes.nfv.Cp",
-    VIRTUAL_CP: "tosca.nodes.nfv.Cp",
-    "tosca.nodes.nfv.VipCp": "tosca.nodes.nfv.Cp",
-    VIRTUAL_LINK: "tosca.nodes.Root",
-    **dict.fromkeys(STORAGES, "tosca.nodes.Root"),
-    "tosca.nodes.nfv.VirtualBlockStorage": "tosca.nodes.nfv.Vdu.VirtualBlockStorage",
-    "tosca.nodes.nfv.VirtualObjectStorage": "tosca.nodes.nfv.Vdu.VirtualObjectStorage",
-    "tosca.nodes.nfv.VirtualFileStorage": "tosca.nodes.nfv.Vdu.VirtualFileStorage",
-    SW_IMAGE: "tosca.artifacts.Deployment.Image",
-    PYTHON: "tosca.artifacts.Implementation",
-}
-"""Parent by type. ``nfv.VirtualBlockStorage`` and its like are the spelling of SOL001 V2.5.1."""
-
 
 class TypeTree:
     """The types of a set of service templates."""
@@ -68,7 +54,7 @@ class TypeTree:
         self._properties: dict[str, dict[str, JsonMapping]] = {}
         self._defaults: dict[str, JsonObject] = {}
         for document in documents:
-            for section in ("node_types", "data_types", "artifact_types", "policy_types"):
+            for section in TYPE_SECTIONS:
                 for name, definition in mapping(document.get(section)).items():
                     # The entry file comes first, so its definition wins over one in an import.
                     self._definitions.setdefault(name, mapping(definition))
@@ -85,10 +71,41 @@ class TypeTree:
                 found.append(current)
                 if len(found) > _DEPTH:
                     raise PackageRefused(f"type {name} derives from more than the {_DEPTH} types allowed")
-                parent = self._definitions.get(current, {}).get("derived_from") or _STANDARD.get(current)
+                parent = next(
+                    (one.get("derived_from") for one in self.definitions(current) if one.get("derived_from")), None
+                )
                 current = parent if isinstance(parent, str) else None
             self._lineages[name] = tuple(found)
         return self._lineages[name]
+
+    def knows(self, name: str) -> bool:
+        """Whether the package or a standard defines the type."""
+        return name in self._definitions or name in STANDARD
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all types, those of the standards first."""
+        yield from STANDARD
+        yield from self._definitions
+
+    def parts(self, name: str, section: str) -> Iterator[Any]:
+        """Yield a section (``requirements``) of each definition of the type and of what it derives from, the package's first."""
+        for ancestor in self.lineage(name):
+            for definition in self.definitions(ancestor):
+                yield definition.get(section)
+
+    def is_open(self, name: str) -> bool:
+        """Whether values of the type may have properties that no definition of it lists."""
+        own, *others = ({definition.get(OPEN) for definition in self.definitions(each)} for each in self.lineage(name))
+        return (
+            bool({"*", "**"} & own)
+            or any("**" in one for one in others)
+            or not all(map(self.knows, self.lineage(name)))
+        )
+
+    def definitions(self, name: str) -> tuple[JsonMapping, ...]:
+        """Return the definitions of a type: the package's, and that of a standard, which a package may hold in another edition."""
+        found = (self._definitions.get(name), STANDARD.get(name))
+        return tuple(one for one in found if one is not None)
 
     def is_a(self, name: object, ancestor: str) -> bool:
         """Whether the type is ``ancestor`` or derives from it."""
@@ -99,9 +116,9 @@ class TypeTree:
         if name not in self._properties:
             merged: dict[str, JsonMapping] = {}
             for ancestor in reversed(self.lineage(name)):
-                own = mapping(self._definitions.get(ancestor, {}).get("properties"))
-                for key, definition in own.items():
-                    merged[key] = {**merged.get(key, {}), **mapping(definition)}
+                for one in reversed(self.definitions(ancestor)):
+                    for key, definition in mapping(one.get("properties")).items():
+                        merged[key] = {**merged.get(key, {}), **mapping(definition)}
             self._properties[name] = merged
         return self._properties[name]
 
