@@ -44,7 +44,7 @@ class _Answers(ResponseHandler):
                 return
             head, rest = self._head[: end + len(_END)], self._head[end + len(_END) :]
             if end >= 0 and (rest or _WITH_BODY.search(head)):
-                # What follows is dropped with the connection.
+                # The rest is dropped with the connection.
                 self.force_close()
                 data = head
             else:

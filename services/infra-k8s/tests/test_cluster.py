@@ -15,6 +15,7 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.domain.api_warnings import ApiWarnings, listening
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -444,6 +445,36 @@ async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
         with pytest.raises(InvalidInput, match="PEM"):
             async with clusters.cluster(vim):
                 pass
+
+
+async def test_warnings_of_an_api_server_are_bounded_and_show_no_secret() -> None:
+    """CR-017: an API server can be hostile; a webhook chooses the texts."""
+
+    async def answer(request: web.Request) -> web.Response:
+        response = web.json_response(await request.json())
+        number = int(request.path.rpartition("c")[2])
+        for each in range(10):
+            response.headers.add("Warning", f'299 - "\\"w{number}-{each}\\" sword-fish {"x" * 600}"')
+        response.headers.add("Warning", "nonsense")
+        return response
+
+    app, heard = web.Application(), ApiWarnings()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        KubernetesClusters.open(RING, networks()) as clusters,
+        clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token="t")) as cluster,
+    ):
+        with listening(heard):
+            for number in range(5):
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
+                await cluster.hiding(["sword-fish"]).apply(CONFIG_MAPS, key(f"c{number}"), body)
+    said = str(heard)
+    assert said.startswith('ConfigMap default/c0: "w0-0" *** xxx')
+    assert heard.count == 30
+    assert len(said) < 8100
+    assert said.endswith("; ...")
+    assert "sword" not in said
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])

@@ -32,6 +32,7 @@ _RESTART: Final = (SUBRESOURCES, "update", "virtualmachines/restart")
 """The request that KubeVirt's own API server answers."""
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _LARGEST_BODY: Final = 8 * 2**20
+_OLD_LABEL: Final = "beta.kubernetes.io/os"
 _SHUTDOWN_S: Final = 0.2
 
 
@@ -157,7 +158,7 @@ class ApiServer:
             return _json(as_table(answer, resource), code)
         if info.verb in {"get", "list"} and wants_metadata(request.headers.get("Accept", "")):
             return _json(as_metadata(answer), code)
-        return _json(answer, code)
+        return _warned(_json(answer, code), answer, info.verb)
 
     def _answer_resource(
         self, request: web.BaseRequest, info: RequestInfo, target: Target, body: Any
@@ -281,6 +282,16 @@ def _json(obj: Obj, code: int) -> web.Response:
     return web.Response(
         body=json.dumps(obj, separators=(",", ":")).encode(), status=code, content_type="application/json"
     )
+
+
+def _warned(response: web.Response, obj: Obj, verb: str) -> web.Response:
+    """Add the warning of an API server about a label of nodes that is deprecated."""
+    template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    if verb in {"create", "update", "patch"} and _OLD_LABEL in (template.get("nodeSelector") or {}):
+        place = f"spec.template.spec.nodeSelector[{_OLD_LABEL}]"
+        text = f'{place}: deprecated since v1.14; use \\"kubernetes.io/os\\" instead'
+        response.headers.add("Warning", f'299 - "{text}"')
+    return response
 
 
 def _refusal(error: ApiError) -> web.Response:

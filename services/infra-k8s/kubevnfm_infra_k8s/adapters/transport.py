@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from kubevnfm_kit.printable import printable
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
 from kubevnfm_infra_k8s.adapters.region_metrics import Sent
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
+from kubevnfm_infra_k8s.domain import api_warnings
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -82,6 +84,11 @@ no quantity or no base64; the storage for an object that is larger than etcd's l
 which a dry run does not find; a conversion webhook that answers, but not with the object in the other version."""
 
 
+_WRITING: Final = frozenset({"PATCH", "POST", "PUT"})
+_WARNING: Final = re.compile(r'(?<!\d)299 \S+ "((?:[^"\\]|\\.){1,2000})"')
+"""RFC 7234 5.5, as API servers write it: ``299 - "text"``."""
+_MOST_WARNINGS: Final = 20
+"""In one answer."""
 _NO_SUCH_KIND: Final = "could not find the requested resource"
 
 
@@ -96,6 +103,8 @@ class Answer:
     """Bytes of the body."""
     mask: Callable[[str], str] | None = field(default=None, repr=False)
     """Removes secrets from the message."""
+    warnings: tuple[str, ...] = ()
+    """The texts of its headers ``Warning``."""
 
     @property
     def message(self) -> str:
@@ -234,6 +243,8 @@ class Transport:
             else:
                 if mask is not None:
                     answer = replace(answer, mask=mask)
+                for text in answer.warnings:
+                    api_warnings.note(subject, printable(mask(text) if mask is not None else text))
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt has a new one.
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
@@ -285,7 +296,8 @@ class Transport:
             kind = response.headers.get("Content-Type", "")
             parsed = _parsed(raw) if "json" in kind else raw.decode(errors="replace")
             seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
-            return Answer(response.status, parsed, kind, len(raw)), seconds
+            warnings = _warnings(response) if request.method in _WRITING else ()
+            return Answer(response.status, parsed, kind, len(raw), warnings=warnings), seconds
 
     @asynccontextmanager
     async def stream(
@@ -353,6 +365,12 @@ class Transport:
         except ApiUnavailable as error:
             raise ClusterUnavailable(str(error)) from error
         return {"Authorization": value} if value else {}
+
+
+def _warnings(response: aiohttp.ClientResponse) -> tuple[str, ...]:
+    given = response.headers.getall("Warning", ())[:_MOST_WARNINGS]
+    texts = [re.sub(r"\\(.)", r"\1", text) for one in given for text in _WARNING.findall(one)]
+    return tuple(texts[:_MOST_WARNINGS])
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[Any, int]]:

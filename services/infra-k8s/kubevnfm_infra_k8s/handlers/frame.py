@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -61,6 +61,7 @@ from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.workload_clusters.probing import probe_of
+from kubevnfm_infra_k8s.handlers.heard_warnings import HeardWarnings
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 
 AGAIN_S: Final = 0.2
@@ -106,6 +107,7 @@ class Handling:
     ready_timeout_s: float = 500.0
     cluster_ready_timeout_s: float = 1800.0
     gone_timeout_s: float = 500.0
+    heard: HeardWarnings = field(default_factory=HeardWarnings, repr=False)
     finalizer_patience_s: float = 30.0
     """A deletion that was asked for so long before an attempt is one of an earlier attempt; clocks may differ by less."""
 
@@ -128,7 +130,7 @@ class Handling:
             present = release or Release(command.vnf_instance_id, cluster.endpoint)
             # Access data of the request may lead to another cluster than that of the VIM whose id they have.
             vim_id = command.vim.vim_id if command.vim.is_reference else None
-            async with self.noting_silence(context):
+            async with self.noting_silence(context), self.heard.publishing(context):
                 yield Step(self, context, command.vim, cluster, replace(present, vim_id=vim_id or ""))
 
     @asynccontextmanager

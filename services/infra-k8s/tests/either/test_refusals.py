@@ -149,3 +149,15 @@ async def test_what_a_token_may_not_create_is_refused_and_does_not_stop_the_roll
     with pytest.raises(ObjectsRefused, match="cannot patch resource"):
         await limited.apply(an_object("ConfigMap", "c"), role)
     assert (await limited.delete()).count == 2
+
+
+async def test_what_the_api_server_warns_of_is_shown_once(ground: Any) -> None:
+    """CR-017: the dry run and the apply get the same warning, and so do the calls of a step that follow each other."""
+    pod = a_pod(nodeSelector={"beta.kubernetes.io/os": "linux"})
+    await ground.apply(*(a_deployment(f"web{number}", replicas=0, pod=pod) for number in range(5)))
+    (said,) = [each.message for each in ground.site.progress if each.task == "warnings"]
+    first = ", ".join(f"Deployment {ground.namespace}/web{number}" for number in range(3))
+    what = (
+        'spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'
+    )
+    assert said == f"warning: the API server says: {first} and 2 more: {what}"

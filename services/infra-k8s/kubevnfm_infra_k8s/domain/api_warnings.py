@@ -1,0 +1,67 @@
+"""The warnings of API servers about what a step writes: deprecated versions, Pod Security, names that are not as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final
+
+_MOST: Final = 30
+"""Different texts."""
+_NAMED: Final = 3
+"""The objects that each text names."""
+_LONGEST: Final = 500
+_LONGEST_IN_ALL: Final = 8000
+
+
+@dataclass
+class ApiWarnings:
+    """The warnings of one attempt of a step, each text once."""
+
+    count: int = 0
+    """Those that were new, with the objects that they are about."""
+    _subjects: dict[str, set[str]] = field(default_factory=dict)
+    _has_more: bool = False
+
+    def note(self, subject: str, text: str) -> None:
+        """Note a warning about an object; it has been before if the object was rehearsed."""
+        text = text[:_LONGEST]
+        if text not in self._subjects and len(self._subjects) >= _MOST:
+            self._has_more = True
+            return
+        subjects = self._subjects.setdefault(text, set())
+        if subject not in subjects:
+            subjects.add(subject)
+            self.count += 1
+
+    def __str__(self) -> str:
+        found = []
+        for text, subjects in self._subjects.items():
+            more = len(subjects) - _NAMED
+            named = ", ".join(sorted(subjects)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            found.append(f"{named}: {text}")
+        shown = "; ".join(found)
+        has_more = self._has_more or len(shown) > _LONGEST_IN_ALL
+        return shown[:_LONGEST_IN_ALL] + ("; ..." if has_more else "")
+
+
+_LISTENING: ContextVar[ApiWarnings | None] = ContextVar("api_warnings", default=None)
+
+
+@contextmanager
+def listening(to: ApiWarnings) -> Iterator[None]:
+    """Have the warnings of all API servers noted that the block, and the tasks that it starts, write to."""
+    before = _LISTENING.get()
+    _LISTENING.set(to)
+    try:
+        yield
+    finally:
+        _LISTENING.set(before)
+
+
+def note(subject: str, text: str) -> None:
+    """Note a warning about an object, if a step listens."""
+    if (found := _LISTENING.get()) is not None:
+        found.note(subject, text)
