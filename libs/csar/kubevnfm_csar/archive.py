@@ -22,7 +22,8 @@ from typing import BinaryIO, Final, Self, cast
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import names_below
 from kubevnfm_csar.limits import Limits
-from kubevnfm_csar.manifest import HASH_NAMES, Index, read_index
+from kubevnfm_csar.manifest import HASH_NAMES, META, Index, declared_encoding, read_index
+from kubevnfm_csar.zip_names import encoding_of, shown_name
 
 CHUNK: Final = 1024 * 1024
 _COMPRESSIONS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA})
@@ -41,8 +42,8 @@ class Csar:
     path: Path
     limits: Limits
     archive: zipfile.ZipFile = field(repr=False)
-    entries: dict[str, int] = field(repr=False)
-    """Unpacked size by path; files only."""
+    entries: dict[str, zipfile.ZipInfo] = field(repr=False)
+    """Entry by path; files only."""
     index: Index = field(default_factory=Index, repr=False)
     """The content of TOSCA.meta and the manifest."""
 
@@ -67,21 +68,21 @@ class Csar:
         return names_below(self._sorted, folder)
 
     def size(self, name: str) -> int:
-        return self.entries[name]
+        return self.entries[name].file_size
 
     def open(self, name: str) -> BinaryIO:
         if name not in self.entries:
             raise PackageRefused("the package has no such file", file=name)
-        return cast("BinaryIO", _Entry(self.archive, name))
+        return cast("BinaryIO", _Entry(self.archive, self.entries[name], name))
 
 
 class _Entry:
     """A file of an archive, open for reading. Raises PackageRefused, at the start and by `read`, for broken data."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> None:
         self._name = name
         with self._refusing():
-            self._stream = archive.open(name)
+            self._stream = archive.open(info)
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +111,7 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     limits = limits or Limits()
     archive = _archive(path)
     try:
-        entries = _checked_entries(archive.infolist(), limits, archive_bytes=path.stat().st_size)
+        entries = _checked_entries(archive, limits, archive_bytes=path.stat().st_size)
         csar = Csar(path=path, limits=limits, archive=archive, entries=entries)
         csar = replace(csar, index=read_index(csar))
         # The digests come last: they read the whole archive, and a package with a wrong structure is refused before that.
@@ -121,10 +122,10 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     return csar
 
 
-def open_archive(path: Path, limits: Limits) -> dict[str, int]:
-    """Return the unpacked size of each file by its path, the structure checked and nothing else. Raises PackageRefused."""
+def open_archive(path: Path, limits: Limits) -> dict[str, zipfile.ZipInfo]:
+    """Return the entry of each file by its path, the structure checked and nothing else. Raises PackageRefused."""
     with _archive(path) as archive:
-        return _checked_entries(archive.infolist(), limits, archive_bytes=path.stat().st_size)
+        return _checked_entries(archive, limits, archive_bytes=path.stat().st_size)
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
@@ -134,35 +135,51 @@ def _archive(path: Path) -> zipfile.ZipFile:
         raise PackageRefused(f"not a zip archive: {error}") from error
 
 
-def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_bytes: int) -> dict[str, int]:
+def _checked_entries(archive: zipfile.ZipFile, limits: Limits, *, archive_bytes: int) -> dict[str, zipfile.ZipInfo]:
+    infos = archive.infolist()
     if len(infos) > limits.entries:
         raise PackageRefused(f"{len(infos)} entries; at most {limits.entries} are allowed")
     seen: set[str] = set()
-    sizes: dict[str, int] = {}
+    found: dict[str, zipfile.ZipInfo] = {}
+    encoding = _declared_encoding(archive, limits)
     for info in infos:
-        # orig_filename: zipfile's ``filename`` is cut at a NUL and has the system's separator replaced
-        name = info.orig_filename
+        name = shown_name(info, encoding)
         check_name(name)
-        _check_kind(info, limits)
+        _check_kind(info, name, limits)
         plain = name.rstrip("/")
         # Readers differ in which of two entries with one name they take: the checked one might not be the used one.
         if plain in seen:
             raise PackageRefused("the archive contains this name twice", file=name)
         seen.add(plain)
-        if not info.is_dir():
-            sizes[name] = info.file_size
+        if not name.endswith("/"):
+            found[name] = info
     ordered = sorted(seen)
-    for name in sizes:
+    for name in found:
         if names_below(ordered, f"{name}/"):
             raise PackageRefused("both a file and a folder", file=name)
-    total = sum(sizes.values())
+    total = sum(info.file_size for info in found.values())
     if total > limits.unpacked_bytes:
         raise PackageRefused(f"{total} bytes unpacked; at most {limits.unpacked_bytes} are allowed")
     if total > limits.small_bytes and total > archive_bytes * limits.expansion_ratio:
         raise PackageRefused(
             f"unpacks to {total / archive_bytes:.0f} times its size; at most {limits.expansion_ratio:g} is allowed"
         )
-    return sizes
+    return found
+
+
+def _declared_encoding(archive: zipfile.ZipFile, limits: Limits) -> str | None:
+    """Return the encoding that TOSCA.meta declares for names whose own is not known. Raises PackageRefused."""
+    info = archive.NameToInfo.get(META)
+    if (
+        info is None
+        or info.file_size > limits.text_bytes
+        or all(one.orig_filename.isascii() for one in archive.infolist())
+    ):
+        return None
+    _check_kind(info, META, limits)
+    with _Entry(archive, info, META) as stream:
+        declared = declared_encoding(stream.read(limits.text_bytes).decode("utf-8-sig", errors="replace"))
+    return encoding_of(declared, file=META) if declared else None
 
 
 def check_name(name: str) -> None:
@@ -170,7 +187,8 @@ def check_name(name: str) -> None:
     rule = ""
     parts = name.removesuffix("/").split("/")
     if "\\" in name:
-        rule = "a backslash in a name"
+        hint = "" if name.isascii() else "; File-Name-Encoding in TOSCA.meta declares the code page of names"
+        rule = f"a backslash in a name{hint}"
     # The second part: a Windows drive (`C:`).
     elif name.startswith("/") or (len(name) > 1 and name[1] == ":"):
         rule = "an absolute path"
@@ -186,7 +204,7 @@ def check_name(name: str) -> None:
         raise PackageRefused(rule, file=repr(name)[1:-1])
 
 
-def _check_kind(info: zipfile.ZipInfo, limits: Limits) -> None:
+def _check_kind(info: zipfile.ZipInfo, name: str, limits: Limits) -> None:
     mode = info.external_attr >> 16
     kind = stat.S_IFMT(mode)
     rule = ""
@@ -200,7 +218,7 @@ def _check_kind(info: zipfile.ZipInfo, limits: Limits) -> None:
     elif info.file_size > limits.file_bytes:
         rule = f"{info.file_size} bytes; at most {limits.file_bytes} are allowed for one file"
     if rule:
-        raise PackageRefused(rule, file=info.orig_filename)
+        raise PackageRefused(rule, file=name)
 
 
 def check_digests(csar: Csar) -> None:
@@ -210,7 +228,7 @@ def check_digests(csar: Csar) -> None:
         if not listed.algorithm:
             continue
         digest = hashlib.new(HASH_NAMES[listed.algorithm])
-        copy_entry(csar.archive, listed.name, digest.update)
+        copy_entry(csar, listed.name, digest.update)
         if digest.hexdigest() != listed.hash:
             raise PackageRefused(
                 f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
@@ -233,15 +251,20 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
         # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug that must show
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as out:
-            copy_entry(csar.archive, name, out.write)
+            copy_entry(csar, name, out.write)
 
 
-def copy_entry(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:
+def copy_entry(csar: Csar, name: str, write: Callable[[bytes], object]) -> None:
     """Feed a file's bytes to ``write``; zipfile itself checks the CRC and never yields more than the declared size.
 
     Raises: PackageRefused when the data is broken; the errors of ``write``.
     """
-    with _Entry(archive, name) as stream:
+    copy_data(csar.archive, csar.entries[name], name, write)
+
+
+def copy_data(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, write: Callable[[bytes], object]) -> None:
+    """As ``copy_entry``, for an archive that is no CSAR."""
+    with _Entry(archive, info, name) as stream:
         while chunk := stream.read(CHUNK):
             write(chunk)
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.zip_names import plain_name
 
 
 class PackageFiles(Protocol):
@@ -42,13 +43,14 @@ class FolderFiles:
     def __init__(self, folder: Path, *, limits: Limits | None = None) -> None:
         self.folder = folder
         self.limits = limits or Limits()
-        self._names = frozenset(self._walk())
+        self._paths = dict(self._walk())
+        self._names = frozenset(self._paths)
         self._sorted = sorted(self._names)
 
-    def _walk(self) -> Iterable[str]:
+    def _walk(self) -> Iterable[tuple[str, Path]]:
         for path in self.folder.rglob("*"):
             if path.is_file() and not path.is_symlink():
-                yield path.relative_to(self.folder).as_posix()
+                yield plain_name(path.relative_to(self.folder).as_posix()), path
 
     def names(self) -> frozenset[str]:
         return self._names
@@ -65,7 +67,7 @@ class FolderFiles:
     def _path(self, name: str) -> Path:
         if name not in self._names:
             raise PackageRefused("the package has no such file", file=name)
-        return self.folder / name
+        return self._paths[name]
 
 
 def names_below(ordered: Sequence[str], folder: str) -> Sequence[str]:
@@ -91,13 +93,18 @@ def read_text(files: PackageFiles, name: str) -> str:
         raise PackageRefused(f"not UTF-8 at byte {error.start}", file=name) from error
 
 
+def listed_path(path: str) -> str:
+    """Return a path that a request names as the package's list of files has it."""
+    return plain_name(path.removeprefix("./"))
+
+
 def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
     """Return the path of the file that ``reference`` (in the file ``beside``) points to; None if there is none.
 
     In Tacker's v1 packages references are relative to the package's root, in v2 packages and TOSCA to the folder of the
     referring file: the latter is tried first because it is the standard (TOSCA Simple Profile, import definition).
     """
-    reference = reference.strip()
+    reference = plain_name(reference.strip())
     if not reference or reference.startswith("/") or "\\" in reference:
         return None
     for base in (posixpath.dirname(beside), ""):
@@ -111,5 +118,5 @@ def inside(path: str) -> str | None:
     """Return a path that a request names in its plain form; None when it is absolute or leaves the package."""
     if not path or path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
         return None
-    name = posixpath.normpath(path)
+    name = plain_name(posixpath.normpath(path))
     return None if name == "." else name

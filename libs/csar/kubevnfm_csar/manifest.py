@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate, read_text
+from kubevnfm_csar.zip_names import plain_name
 
 META: Final = "TOSCA-Metadata/TOSCA.meta"
 HASH_NAMES: Final = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
 """hashlib's name by the manifest's (SOL004, IANA's registry of hash names)."""
 _LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:(.*)$")
 """A key and its value, with the blanks around it: a pattern that left them out would take the square of their number."""
+_META_KEYS: Final = frozenset({
+    "name", "content-type", "algorithm", "hash", "signature", "certificate", "digest", "digest-algorithms",
+    "tosca-meta-file-version", "csar-version", "created-by", "entry-definitions", "other-definitions", "entry-manifest",
+    "entry-change-log", "entry-tests", "entry-licenses", "entry-certificate", "etsi-entry-manifest", "etsi-entry-change-log",
+    "etsi-entry-tests", "etsi-entry-licenses", "etsi-entry-certificate", "file-name-encoding",
+})  # fmt: skip
+"""The keys of TOSCA.meta, in lower case."""
 _CMS_BEGIN: Final = b"-----BEGIN "
 _SETS: Final = "non_mano_artifact_sets:"
 _URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -97,9 +105,7 @@ def _with_digest(listed: dict[str, Listed]) -> frozenset[str]:
 def _certificate(files: PackageFiles, manifest: str, named: str) -> str | None:
     """Return the certificate file that TOSCA.meta names, else the one beside the manifest, of its name (SOL004 5.3)."""
     if named:
-        if named not in files.names():
-            raise PackageRefused(f"ETSI-Entry-Certificate names {named}, which the package does not contain", file=META)
-        return named
+        return _place(files, named, "ETSI-Entry-Certificate")
     beside = f"{posixpath.splitext(manifest)[0]}.cert"
     return beside if beside in files.names() else None
 
@@ -138,9 +144,15 @@ def _head(files: PackageFiles) -> tuple[dict[str, str], list[dict[str, str]]]:
     entry = head.get("entry-definitions", "")
     if not entry:
         raise PackageRefused("Entry-Definitions is missing from the first block", file=META)
-    if entry not in files.names():
-        raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not contain", file=META)
-    return head, blocks[1:]
+    return {**head, "entry-definitions": _place(files, entry, "Entry-Definitions")}, blocks[1:]
+
+
+def _place(files: PackageFiles, name: str, key: str) -> str:
+    """Return the path of a file that a key of TOSCA.meta names: ``./a`` is ``a``. Raises PackageRefused."""
+    place = locate(files, name, beside="")
+    if place is None:
+        raise PackageRefused(f"{key} names {name}, which the package does not contain", file=META)
+    return place
 
 
 def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
@@ -152,8 +164,7 @@ def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
     index = Index(path=META, entry=head["entry-definitions"], listed=listed)
     if not manifest:
         return index
-    if manifest not in files.names():
-        raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not contain", file=META)
+    manifest = _place(files, manifest, "ETSI-Entry-Manifest")
     more = _from_manifest(files, manifest, is_copy=is_copy)
     return replace(
         index,
@@ -190,10 +201,9 @@ def _take(
         raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
     if _URL.match(name):
         return
-    # An exact name first; `locate` also accepts a form such as `./name`.
-    place = name if name in files.names() else locate(files, name, beside="")
+    place = locate(files, name, beside="")
     if place is None:
-        if files.below(posixpath.normpath(name) + "/"):
+        if files.below(plain_name(posixpath.normpath(name)) + "/"):
             return  # a folder listed as a whole: some packages do so, and there is no digest to compare
         if is_copy:
             return
@@ -222,9 +232,10 @@ def _take(
 def _beside(block: dict[str, str], key: str, files: PackageFiles, where: str) -> str:
     """Return the signature's or certificate's file that a block names, empty without one."""
     name = block.get(key, "")
-    if name and name not in files.names():
+    place = locate(files, name, beside="") if name else ""
+    if place is None:
         raise PackageRefused(f"{where} names it as a {key}, but the package does not contain it", file=name)
-    return name
+    return place
 
 
 def _sets(files: PackageFiles, path: str) -> dict[str, tuple[str, ...]]:
@@ -247,7 +258,10 @@ def _sets(files: PackageFiles, path: str) -> dict[str, tuple[str, ...]]:
             sets[name].append(value)
         elif not line[:1].isspace():
             break  # another section begins
-    return {name: tuple(each for each in sources if each in files.names()) for name, sources in sets.items()}
+    return {
+        name: tuple(place for each in sources if (place := locate(files, each, beside="")) is not None)
+        for name, sources in sets.items()
+    }
 
 
 def _value(line: re.Match[str]) -> str:
@@ -260,7 +274,7 @@ def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:
     An empty line ends a block, and so does a key of ``first_keys``: hand-written files forget the empty line.
     """
     block: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in _whole_lines(text, _META_KEYS if "name" in first_keys else None):
         found = _LINE.match(line)
         if not line.strip() or (found and found[1].lower() in first_keys):
             if block:
@@ -270,3 +284,29 @@ def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:
             block[found[1].lower()] = _value(found)
     if block:
         yield block
+
+
+def _whole_lines(text: str, keys: Collection[str] | None) -> Iterator[str]:
+    """Yield the lines, each with those that continue it: they begin with a blank, which is not part of the value.
+
+    A line of 72 bytes goes on so (TOSCA 1.0, 16.2, as a manifest of Java). Hand-written files indent whole blocks instead, and
+    sections of a manifest are indented: an indented line with one of the ``keys``, None: with any, is a line of its own.
+    """
+    parts: list[str] = []
+    for line in text.splitlines():
+        found = _LINE.match(line)
+        if parts and line[:1] == " " and line.strip() and not (found and (keys is None or found[1].lower() in keys)):
+            parts.append(line[1:])
+            continue
+        if parts:
+            yield "".join(parts)
+        parts = [line] if line.strip() and not line.lstrip().startswith("#") else []
+        if not parts:
+            yield line
+    if parts:
+        yield "".join(parts)
+
+
+def declared_encoding(text: str) -> str:
+    """Return the encoding of file names that the first block of a TOSCA.meta declares; empty if it declares none."""
+    return next(_blocks(text, first_keys={"name"}), {}).get("file-name-encoding", "")

@@ -195,5 +195,5 @@ def _checksum(csar: Csar, name: str) -> Checksum:
         return Checksum(algorithm=listed.algorithm, hash=listed.hash)
     # SOL005 requires a checksum for each artifact, also for one that the package lists without a digest.
     digest = hashlib.sha256()
-    copy_entry(csar.archive, name, digest.update)
+    copy_entry(csar, name, digest.update)
     return Checksum(algorithm="SHA-256", hash=digest.hexdigest())

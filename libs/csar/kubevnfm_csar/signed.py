@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kubevnfm_csar.archive import Csar, copy_entry, open_archive
+from kubevnfm_csar.archive import Csar, copy_data, open_archive
 from kubevnfm_csar.limits import Limits
 
 _CSARS: Final = (".zip", ".csar")
@@ -28,11 +28,12 @@ class SignedArchive:
     csar: str
     signature: str
     certificate: str | None = None
+    entries: dict[str, zipfile.ZipInfo] = field(default_factory=dict, repr=False)
 
     def unpack(self, name: str, target: Path) -> Path:
         """Write one of its files to ``target``. Raises PackageRefused when the archive's data is broken."""
         with zipfile.ZipFile(self.path) as archive, target.open("xb") as out:
-            copy_entry(archive, name, out.write)
+            copy_data(archive, self.entries[name], name, out.write)
         return target
 
 
@@ -49,9 +50,9 @@ def signed_archive(path: Path, *, limits: Limits | None = None) -> SignedArchive
     if not is_one or len(entries) != sum(map(len, by_kind)) or any(posixpath.dirname(name) for name in entries):
         return None
     # Signature and certificate are read into memory later.
-    if entries[signatures[0]] > limits.text_bytes or any(entries[name] > limits.text_bytes for name in certificates):
+    if any(entries[name].file_size > limits.text_bytes for name in (*signatures, *certificates)):
         return None
-    return SignedArchive(path, csars[0], signatures[0], certificates[0] if certificates else None)
+    return SignedArchive(path, csars[0], signatures[0], certificates[0] if certificates else None, entries)
 
 
 def uncovered(csar: Csar, security: set[str], signed_alone: set[str]) -> tuple[str, ...]:

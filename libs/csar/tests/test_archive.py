@@ -6,15 +6,19 @@ import hashlib
 import resource
 import stat
 import struct
+import unicodedata
 import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubevnfm_csar.archive import extract, open_csar
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_csar.files import FolderFiles, read_text
+from kubevnfm_csar.files import FolderFiles, inside, listed_path, locate, read_text
 from kubevnfm_csar.limits import Limits
-from packages.package_builder import META, package, raw_zip, v1_files, with_meta, zip_of
+from kubevnfm_csar.manifest import read_entry
+from packages.package_builder import META, ONE_VNFD, package, raw_zip, v1_files, with_meta, zip_of
 
 
 def refusal(path: Path, limits: Limits | None = None) -> PackageRefused:
@@ -35,6 +39,131 @@ def test_a_good_package_opens_with_its_entry_and_digests(tmp_path: Path) -> None
     assert csar.index.listed["Scripts/install_k8s_cluster.sh"].algorithm == "SHA-256"
     assert csar.size("Scripts/install_k8s_cluster.sh") == len("#!/bin/bash\n")
     assert read_text(csar, "Scripts/install_k8s_cluster.sh") == "#!/bin/bash\n"
+
+
+ZUERICH, ZUERICH_NFD, HYOJI = "Files/zürich.yaml", "Files/zu\u0308rich.yaml", "Files/表示.yaml"
+
+
+def unicode_path(name: str, raw: bytes, *, crc: int | None = None) -> bytes:
+    """Info-ZIP's extra field with a name in UTF-8 (APPNOTE 4.6.9)."""
+    data = struct.pack("<BL", 1, zlib.crc32(raw) if crc is None else crc) + name.encode()
+    return struct.pack("<HH", 0x7075, len(data)) + data
+
+
+def named(
+    folder: Path, raw: bytes, *, extra: bytes = b"", system: int = 3, head: str = "", reference: str = ""
+) -> Path:
+    """A package with a file whose name has these bytes, without bit 11; TOSCA.meta lists it as ``reference``."""
+    holder = b"_" * len(raw)
+    files = with_meta({**v1_files(), "Files/listed": "x"}, listed=("Files/listed",) if reference else ())
+    files[META] = head + str(files[META]).replace("Name: Files/listed", f"Name: {reference}")
+    del files["Files/listed"]
+    path = zip_of(folder / "package.zip", files)
+    info = zipfile.ZipInfo(holder.decode())
+    info.extra, info.create_system = extra, system
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(info, "x")
+    return written(folder, path.read_bytes().replace(holder, raw))
+
+
+@pytest.mark.parametrize(
+    ("raw", "more", "name"),
+    [
+        (ZUERICH.encode(), {}, ZUERICH),
+        (ZUERICH_NFD.encode(), {"system": 19}, ZUERICH),
+        (ZUERICH.encode(), {"system": 0}, "Files/z├╝rich.yaml"),
+        (ZUERICH.encode("cp437"), {}, ZUERICH),
+        (ZUERICH.encode("cp850"), {"extra": unicode_path(ZUERICH, ZUERICH.encode("cp850"))}, ZUERICH),
+        (b"Files/z_rich.yaml", {"extra": unicode_path(ZUERICH_NFD, b"Files/z_rich.yaml")}, ZUERICH),
+        (b"Files/z_rich.yaml", {"extra": unicode_path(ZUERICH, b"Files/another.yaml")}, "Files/z_rich.yaml"),
+        (b"Files/z_rich.yaml", {"extra": b"\x75\x70\x01\x00\x01"}, "Files/z_rich.yaml"),
+        (HYOJI.encode("cp932"), {"system": 0, "head": "File-Name-Encoding: Shift_JIS\n"}, HYOJI),
+        (HYOJI.encode("euc_jp"), {"head": "File-Name-Encoding: EUC-JP\n"}, HYOJI),
+        (HYOJI.encode(), {"head": "File-Name-Encoding: Shift_JIS\n"}, HYOJI),
+    ],
+)
+def test_a_file_has_the_name_that_every_unzip_shows(
+    tmp_path: Path, raw: bytes, more: dict[str, Any], name: str
+) -> None:
+    """It is found by both of Unicode's forms, NFC and NFD, and its digest is checked."""
+    for reference in ("", name, unicodedata.normalize("NFD", f"./{name}")):
+        with open_csar(named(tmp_path, raw, reference=reference, **more)) as csar:
+            assert name in csar.names()
+            assert read_text(csar, name) == "x"
+            assert locate(csar, unicodedata.normalize("NFD", name), beside=META) == name
+            assert (name in csar.index.listed) == bool(reference)
+            extract(csar, tmp_path / f"{bool(reference)}{len(reference)}")
+    assert locate(FolderFiles(tmp_path / "False0"), unicodedata.normalize("NFD", name), beside="a") == name
+    assert inside(unicodedata.normalize("NFD", name)) == listed_path(unicodedata.normalize("NFD", f"./{name}")) == name
+
+
+@pytest.mark.parametrize(
+    ("raw", "more", "rule"),
+    [
+        (b"Files/harmless", {"extra": unicode_path("../outside", b"Files/harmless")}, "leaves the package"),
+        (b"Files/harmless", {"extra": unicode_path("Files/\0", b"Files/harmless")}, "a control character"),
+        (b"Files/harmless", {"extra": unicode_path(META, b"Files/harmless")}, "this name twice"),
+        (HYOJI.encode("cp932"), {"system": 0}, "a backslash in a name; File-Name-Encoding in TOSCA.meta declares"),
+        (HYOJI.encode("cp932"), {"head": "File-Name-Encoding: punycode\n"}, "no code page of file names that is known"),
+        (HYOJI.encode("cp932"), {"head": "File-Name-Encoding: x\n"}, "no code page of file names that is known"),
+        (b"Files/\x81", {"head": "File-Name-Encoding: cp932\n"}, "a name that is not cp932"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(tmp_path: Path, raw: bytes, more: dict[str, Any], rule: str) -> None:
+    assert rule in refusal(named(tmp_path, raw, reference=HYOJI, **more)).rule
+
+
+def test_two_files_whose_names_differ_in_their_unicode_form_are_one_twice(tmp_path: Path) -> None:
+    error = refusal(zip_of(tmp_path / "package.zip", {**v1_files(), ZUERICH: "x", ZUERICH_NFD: "y"}))
+    assert "this name twice" in error.rule
+
+
+DIGEST = hashlib.sha512(b"x").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Entry-Definitions: Definitions/top.yaml", "Entry-Definitions: Definitions/to\n p.yaml"),
+        ("Entry-Definitions: Definitions/top.yaml", "Entry-Definitions: ./Definitions/top.yaml"),
+        ("Created-By: a test", "Created-By: a tool: of ours\n http://example.org\n and so on"),
+        ("Name: Files/x y", "Name:\n ./Files/x\n  y"),
+        ("Name: Files/x y", "Name: Files/../Files/x y"),
+        ("\nAlgorithm: SHA-512\n", "\n  Algorithm: SHA-512\n"),
+        (f"Hash: {DIGEST}", f"Hash: {DIGEST[:60]}\n {DIGEST[60:120]}\n {DIGEST[120:]}"),
+        ("Algorithm: SHA-512", "# Hash: 0\nAlgorithm: SHA-512"),
+    ],
+)
+def test_lines_of_tosca_meta_may_go_on_and_paths_may_begin_with_a_dot(tmp_path: Path, old: str, new: str) -> None:
+    """TOSCA 1.0, 16.2: a line that begins with a blank continues the one before."""
+    meta = (
+        "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-By: a test\nEntry-Definitions: Definitions/top.yaml\n\n"
+        f"Name: Files/x y\nAlgorithm: SHA-512\nHash: {DIGEST}\n"
+    )
+    assert old in meta
+    path = zip_of(tmp_path / "package.zip", {**v1_files(), "Files/x y": "x", META: meta.replace(old, new)})
+    with open_csar(path) as csar:
+        assert csar.index.entry == read_entry(csar) == "Definitions/top.yaml"
+        assert csar.index.listed["Files/x y"].hash == DIGEST
+
+
+def test_all_paths_of_a_signed_package_may_begin_with_a_dot(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"x").hexdigest()
+    files: dict[str, str | bytes] = {
+        "one.yaml": ONE_VNFD,
+        "Files/x": "x",
+        "x.cms": "s",
+        "x.cert": "c",
+        "m.mf": f"metadata:\n  vnf_provider_id: a\n\nSource: ./Files/x\nAlgorithm: SHA-256\nHash: {digest[:40]}\n {digest[40:]}\n"
+        "Signature: ./x.cms\nCertificate: ./x.cert\n\nnon_mano_artifact_sets:\n  tests:\n    Source: ./Files/x\n",
+    }
+    meta = with_meta(files, entry="one.yaml")
+    more = "ETSI-Entry-Manifest: ./m.mf\nETSI-Entry-Certificate: ./x.cert\n"
+    with open_csar(zip_of(tmp_path / "package.zip", {**meta, META: str(meta[META]) + more})) as csar:
+        listed = csar.index.listed["Files/x"]
+        assert (csar.index.manifest, csar.index.certificate) == ("m.mf", "x.cert")
+        assert (listed.hash, listed.signature, listed.certificate) == (digest, "x.cms", "x.cert")
+        assert csar.index.sets == {"tests": ("Files/x",)}
 
 
 def test_content_that_is_not_a_zip_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_clients.charts import ChartPrograms, HelmMissing
 from kubevnfm_csar.artifact_order import ArtifactOrder
+from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -80,7 +81,7 @@ def _path(path: object, files: frozenset[str] | None) -> str:
     place = f"{_PLACE}/{CHART}"
     if not isinstance(path, str) or not path:
         raise InvalidInput(place, "a path in the package expected")
-    found = path.removeprefix("./").rstrip("/")
+    found = listed_path(path).rstrip("/")
     if files is not None and found not in files and f"{found}/Chart.yaml" not in files:
         raise InvalidInput(place, f"the package has no archive {found}, and no {found}/Chart.yaml")
     return found

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_cluster.request import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
+from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
@@ -245,6 +246,6 @@ def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tupl
         if isinstance(name, Secret) or not isinstance(name, str):
             raise InvalidInput(f"{place}[{index}]", "a path in the package or an http(s) URL expected")
         # A URL is fetched by infra-k8s, which checks the address.
-        if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
+        if not name.startswith(("http://", "https://")) and listed_path(name) not in files:
             raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
-    return tuple(name.removeprefix("./") for name in listed)
+    return tuple(listed_path(name) for name in listed)

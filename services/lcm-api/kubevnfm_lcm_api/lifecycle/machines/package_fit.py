@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.errors import PlacementUnsupported
+from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.placement import placement_groups
@@ -92,7 +93,7 @@ def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> Use
             raise InvalidInput(
                 f"additionalParams/{name}", "both of lcm-operation-user-data and -class, or none, expected"
             )
-    normal = str(path).removeprefix("./")
+    normal = listed_path(str(path))
     if ".." in normal.split("/") or normal.startswith("/") or not normal.endswith(".py"):
         raise InvalidInput(
             "additionalParams/lcm-operation-user-data", "a path inside the package, ending in .py, expected"
