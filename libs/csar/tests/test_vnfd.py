@@ -189,6 +189,9 @@ CLASS = (
             "needs tacker.common.exceptions.Absent, which",
         ),
         (f"try:\n    import ansible_runner\nexcept ImportError:\n    pass\n{CLASS}", "Own", ""),
+        (f"from oslo_config import cfg\nfrom tacker.common import config, log\n{CLASS}", "Own", ""),
+        ("from tacker.common import rpc\n", "", "it imports tacker.common.rpc, which scripts of packages do not have"),
+        ("import helper, yaml, requests\nif __name__ == '__main__':\n    pass\n", "", "it imports requests, which"),
         (f"{CLASS}def f(heat):\n    heat.stacks.template(1)\n", "Own", "calls stacks.template, which is not answered"),
     ],
 )

@@ -12,33 +12,35 @@ TACKER_SHIM: Final = Path(__file__).parent / "tacker_shim"
 """The modules of Tacker's and OpenStack's names, for ``Program.imports`` and ``Script.shim``."""
 SCRIPT_MODULES: Final = ("yaml", "_yaml", "paramiko", "bcrypt", "nacl", "cryptography", "_cffi_backend")
 """The libraries that scripts for Tacker import: YAML, and SSH with what it needs."""
+USER_DATA_MODULES: Final = ("yaml", "_yaml")
+"""The libraries that LCM operation user data import: they have no network."""
 DRIVER_RUNNER: Final = "kubevnfm_v1_driver"
 """The module of the shim that runs a driver class of Tacker's v1, for ``Script.via``."""
 
 
-def missing_imports(tree: ast.Module, beside: Collection[str]) -> Iterator[str]:
+def missing_imports(
+    tree: ast.Module, beside: Collection[str], libraries: Collection[str] = SCRIPT_MODULES
+) -> Iterator[str]:
     """Yield what a module imports when it is loaded and will not find: ``tacker.common.rpc``.
 
     ``beside``: names of the modules in its own folder. Imports in a function or a ``try`` may be meant to fail.
     """
+    known = {*sys.stdlib_module_names, *beside, *libraries}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names if not _is_module(one.name, beside))
+            yield from (one.name for one in node.names if not _is_module(one.name, known))
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module is not None:
-            if not _is_module(node.module, beside):
+            if not _is_module(node.module, known):
                 yield node.module
                 continue
             for one in node.names:
                 name = f"{node.module}.{one.name}"
-                if _file_of(node.module) and not _is_module(name, beside) and one.name not in _names_in(node.module):
+                if _file_of(node.module) and not _is_module(name, known) and one.name not in _names_in(node.module):
                     yield name
 
 
-def _is_module(name: str, beside: Collection[str]) -> bool:
-    first = name.partition(".")[0]
-    if first in sys.stdlib_module_names or first in beside or first in SCRIPT_MODULES:
-        return True
-    return _file_of(name) is not None
+def _is_module(name: str, known: Collection[str]) -> bool:
+    return name.partition(".")[0] in known or _file_of(name) is not None
 
 
 def _file_of(name: str) -> Path | None:

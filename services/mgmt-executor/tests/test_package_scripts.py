@@ -322,6 +322,10 @@ async def test_a_script_that_fails_for_want_of_a_network_says_so(world: World, c
 async def test_scripts_find_what_those_for_tacker_import(world: World) -> None:
     code = """
     import paramiko, yaml
+    from oslo_config import cfg
+    from oslo_serialization import jsonutils
+    from tacker._i18n import _
+    from tacker.common import config, log
     from oslo_log import log as logging
     from tacker.common import cmd_executer
     from tacker.common import exceptions as common_ex
@@ -331,6 +335,20 @@ async def test_scripts_find_what_those_for_tacker_import(world: World) -> None:
     logging.getLogger(__name__).info("begins")
     paramiko.RSAKey.generate(1024).sign_ssh_data(b"x")
     assert str(common_ex.MgmtDriverOtherError(error_message="m")).endswith(": m")
+    config.init(["--config-file", "/etc/tacker/tacker.conf"])
+    cfg.CONF.register_opts([cfg.IntOpt("retries", default=3, min=1, help=_("how often"))], group="own")
+    cfg.CONF.set_override("retries", 4, group="own")
+    assert (cfg.CONF.own.retries, cfg.CONF["own"]["retries"], "auth" in cfg.CONF) == (4, 4, False)
+    try:
+        cfg.CONF.nova
+    except cfg.NoSuchOptError as error:
+        assert "no settings of Tacker" in str(error)
+    class Own:
+        @log.log
+        def run(self, *args):
+            "It runs."
+            return jsonutils.dumps(args)
+    assert (Own().run(1, "a"), Own.run.__doc__) == ('[1, "a"]', "It runs.")
     assert sol_ex.VMRunningFailed("t", "d").detail == "d"
     """
     await world.run(code, reach=("192.0.2.1",))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import Final
 
-from kubevnfm_sandbox.shim import missing_imports
+from kubevnfm_sandbox.shim import SCRIPT_MODULES, missing_imports
 
 _BASE: Final = "VnflcmMgmtAbstractDriver"
 _ALIAS: Final = "mgmt_call"
@@ -15,19 +15,19 @@ _NOT_ANSWERED: Final = ("stacks.template", "stacks.create", "stacks.delete", "st
 
 
 def driver_class(tree: ast.Module, phase: str, beside: Collection[str]) -> tuple[str, str]:
-    """Return the name of the file's driver class, and why it cannot run the phase; both empty if the file has none.
+    """Return the name of the file's driver class, empty if it has none, and why the file cannot run the phase.
 
     ``beside``: names of the modules in the file's folder. A file that is run as a script (``if __name__``) is one.
     """
     if any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body):
-        return "", ""
+        return "", unanswered_import(tree, beside)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     drivers: dict[str, ast.ClassDef] = {}
     for name, node in classes.items():
         if {_BASE, *drivers} & {_last(base) for base in node.bases}:
             drivers[name] = node
     if not drivers:
-        return "", ""
+        return "", unanswered_import(tree, beside)
     inherited = {_last(base) for node in drivers.values() for base in node.bases}
     last = [name for name in drivers if name not in inherited]
     if len(last) != 1:
@@ -44,6 +44,14 @@ def driver_class(tree: ast.Module, phase: str, beside: Collection[str]) -> tuple
     if refused is not None:
         return name, f"its driver class {name} calls {refused}, which is not answered to drivers of packages"
     return name, ""
+
+
+def unanswered_import(
+    tree: ast.Module, beside: Collection[str], *, libraries: Collection[str] = SCRIPT_MODULES, kind: str = "scripts"
+) -> str:
+    """Return why code ends at an import that the sandbox does not answer; empty if it answers all."""
+    missing = next(missing_imports(tree, beside, libraries), None)
+    return f"it imports {missing}, which {kind} of packages do not have" if missing is not None else ""
 
 
 def _last(base: ast.expr) -> str:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import ast
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
+from kubevnfm_sandbox.shim import USER_DATA_MODULES
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
 from kubevnfm_csar.vnfd import types
-from kubevnfm_csar.vnfd.driver_classes import driver_class
+from kubevnfm_csar.vnfd.driver_classes import driver_class, unanswered_import
 from kubevnfm_csar.vnfd.model import PhaseDriver
 from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.values import mapping, sequence, text
 
-_LONGEST_SCRIPT: Final = 1024 * 1024
+LONGEST_SCRIPT: Final = 1024 * 1024
+"""Bytes."""
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
 
 
@@ -92,8 +94,35 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
     return reference, locate(topology.files, reference, beside=topology.file)
 
 
+def script_problem(raw: bytes, file: str, names: Iterable[str]) -> str:
+    """Return why a script of the package, which is no driver of a phase, cannot be run; empty if nothing is known.
+
+    ``names``: the files of the package.
+    """
+    tree = _parsed(raw, file)
+    return tree if isinstance(tree, str) else unanswered_import(tree, _beside(file, names))
+
+
+def user_data_problem(raw: bytes, file: str, names: Iterable[str]) -> str:
+    """Return why LCM operation user data cannot be loaded; empty if nothing is known. ``names``: as `script_problem`."""
+    tree, names = _parsed(raw, file), tuple(names)
+    if isinstance(tree, str):
+        return tree
+    beside = _beside(file, names) | _beside("", names)
+    return unanswered_import(tree, beside, libraries=USER_DATA_MODULES, kind="user data")
+
+
 def _judged(files: PackageFiles, raw: bytes, file: str, *, phase: str) -> tuple[str, str]:
     """Return the driver class of Tacker's v1 that the file defines, if any, and why the file cannot be run."""
+    tree = _parsed(raw, file)
+    if isinstance(tree, str):
+        return "", tree
+    folder = file.rpartition("/")[0]
+    return driver_class(tree, phase, _beside(file, files.below(f"{folder}/") if folder else files.names()))
+
+
+def _parsed(raw: bytes, file: str) -> ast.Module | str:
+    """Return the module, or why Python cannot read it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(raw)
@@ -101,20 +130,24 @@ def _judged(files: PackageFiles, raw: bytes, file: str, *, phase: str) -> tuple[
     except SyntaxError as error:
         # The kind too: of `print "text"` the message alone is a question.
         place = f"{file}, line {error.lineno}" if error.lineno else file
-        return "", f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
+        return f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
     except ValueError as error:  # null bytes, which are a SyntaxError since Python 3.11.4
-        return "", f"{file}: {SyntaxError.__name__}: {printable(str(error))}; a script for Python 3 expected"
+        return f"{file}: {SyntaxError.__name__}: {printable(str(error))}; a script for Python 3 expected"
     except (RecursionError, MemoryError):
-        return "", ""  # Python reports it, when the script is run
+        return ast.Module([], [])  # Python reports it, when the script is run
+    return tree
+
+
+def _beside(file: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the modules in the folder of a file."""
     folder = file.rpartition("/")[0]
-    names = files.below(f"{folder}/") if folder else files.names()
-    beside = {name[len(folder) :].lstrip("/").partition("/")[0].partition(".")[0] for name in names}
-    return driver_class(tree, phase, beside)
+    near = (name[len(folder) :].lstrip("/") for name in names if not folder or name.startswith(f"{folder}/"))
+    return frozenset(name.partition("/")[0].partition(".")[0] for name in near)
 
 
 def _content(files: PackageFiles, name: str) -> bytes:
     with files.open(name) as stream:
-        raw = stream.read(_LONGEST_SCRIPT + 1)
-    if len(raw) > _LONGEST_SCRIPT:
-        raise PackageRefused(f"a script of more than {_LONGEST_SCRIPT} bytes", file=name)
+        raw = stream.read(LONGEST_SCRIPT + 1)
+    if len(raw) > LONGEST_SCRIPT:
+        raise PackageRefused(f"a script of more than {LONGEST_SCRIPT} bytes", file=name)
     return raw

@@ -16,7 +16,7 @@ from kubevnfm_kit.printable import printable, quoted_end, quoted_start
 from kubevnfm_sandbox.answers import Answer, AnswerRefused, FailedAnswer, judged, read_answer
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Limits, Program, SandboxState
-from kubevnfm_sandbox.shim import TACKER_SHIM
+from kubevnfm_sandbox.shim import TACKER_SHIM, USER_DATA_MODULES
 from kubevnfm_secrets import Mask
 from pydantic import Field
 
@@ -28,7 +28,6 @@ log = structlog.get_logger()
 _SHIM: Final = Path(__file__).parent.parent / "sandbox/tacker_shim"
 _OUTPUT_SHOWN: Final = 2_000
 _ERROR_SHOWN: Final = 1_000
-_MODULES: Final = ("yaml", "_yaml")
 _Text = Annotated[str, Field(max_length=4 * 1024 * 1024)]
 """A template. Heat's own limit is 512 KiB; an operator may raise it."""
 _FileName = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -116,7 +115,9 @@ class UserDataProcess:
         return await self._run(json.dumps(document).encode(), folder, file, given.secrets)
 
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> _Result:
-        program = Program(entry="tacker_user_data", shim=_SHIM, package=package, modules=_MODULES, imports=TACKER_SHIM)
+        program = Program(
+            entry="tacker_user_data", shim=_SHIM, package=package, modules=USER_DATA_MODULES, imports=TACKER_SHIM
+        )
         ended = await self._sandbox.run(program, document)
         mask = Mask(secrets)
         # Printable first: a control character within a secret would hide it from the mask.

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.stacks import ChangeConnections, CreateResources
+from packages.package_variants import variant
 from worlds.lcm_world import SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
@@ -220,6 +221,25 @@ async def test_without_base_hot_links_are_needed_and_user_data_cannot_run(world:
     assert "Base HOT" in (await world.lcm("POST", path, linked)).problem(422)["detail"]
     assert world.twins.commands == []
     await world.reached(await world.instantiate(instance_id), "COMPLETED")
+
+
+async def test_user_data_that_cannot_be_loaded_are_refused_at_the_request(world: World) -> None:
+    """The imports of user data are known before a stack is made: the standard library, YAML, Tacker's helpers, modules of the package."""
+    good = "import yaml\nimport beside\nfrom tacker.vnfm.lcm_user_data import utils\nclass X: ...\n"
+    files = {"UserData/beside.py": "", "UserData/x.py": "import paramiko\nclass X: ...\n", "UserData/y.py": good}
+    await world.upload(variant(world.folder, "vm", files=files | {"UserData/z.py": "class X:\n"}))
+    path, body = f"/vnf_instances/{await world.create()}/instantiate", sample_request("vm", "instantiate")
+    for name, reason in (
+        ("x", "it imports paramiko, which user data of packages do not have"),
+        ("z", "IndentationError"),
+    ):
+        params(**{**USER_DATA, "lcm__operation__user__data": f"UserData/{name}.py"})(body)
+        detail = (await world.lcm("POST", path, body)).problem(422)["detail"]
+        assert f"UserData/{name}.py cannot be run: " in detail
+        assert reason in detail
+    assert world.twins.commands == []
+    params(**{**USER_DATA, "lcm__operation__user__data": "UserData/y.py"})(body)
+    (await world.lcm("POST", path, body)).must(202)
 
 
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:

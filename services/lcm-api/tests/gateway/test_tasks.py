@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -139,6 +140,34 @@ async def test_a_meaningless_attribute_is_refused_by_name(
     problem = (await shared_world.lcm("POST", f"/vnf_instances/{known}/{task}", body)).problem(400)
     assert place in problem["detail"]
     assert len(shared_world.twins.commands) == before
+
+
+async def test_coordination_scripts_are_those_of_the_packages_that_run_them(world: World) -> None:
+    """API-059: a rollback runs that of the package which the VNF has; what cannot be imported is known at the request."""
+    ids = str(uuid.uuid4()), str(uuid.uuid4())
+    scripts = {"Scripts/old.py": "import paramiko\n"}, {"Scripts/new.py": "import requests\n", "Scripts/fine.py": ""}
+    present, new = (
+        variant(world.folder, "vm", vnfd_id=one, files=files) for one, files in zip(ids, scripts, strict=True)
+    )
+    instance_id = await built(world, present)
+    await world.upload(new)
+    login = {"cp_name": "VDU1_CP1", "username": "u", "password": "p"}
+    vdus = [{"vdu_id": "VDU1", "old_vnfc_param": login, "new_vnfc_param": login}]
+
+    def request(**scripts: str) -> dict[str, Any]:
+        named = {f"lcm-operation-coordinate-{age}-vnf": file for age, file in scripts.items()}
+        return {"vnfdId": ids[1], "additionalParams": {**named, "vdu_params": vdus}}
+
+    path = f"/vnf_instances/{instance_id}/change_vnfpkg"
+    for wanted, reason in (
+        (
+            request(old="Scripts/fine.py"),
+            f"old-vnf: the present package, of VNFD {ids[0]}, has no file Scripts/fine.py",
+        ),
+        (request(new="Scripts/old.py"), f"new-vnf: the new package, of VNFD {ids[1]}, has no file Scripts/old.py"),
+        (request(new="Scripts/new.py"), "new-vnf: the script cannot be run: it imports requests, which scripts of"),
+    ):
+        assert reason in (await world.lcm("POST", path, wanted)).problem(422)["detail"]
 
 
 async def test_heal_takes_both_ids_and_no_body(world: World) -> None:

@@ -69,6 +69,7 @@ COORDINATION = {
     vdu: {"new_vnfc_param": {"cp_name": f"{vdu}_CP{n}"}, "old_vnfc_param": {"cp_name": f"{vdu}_CP{n}"}}
     for vdu, n in (("masterNode", 1), ("workerNode", 2))
 }
+EARLIER = PACKAGE.model_copy(update={"package_id": "package-before"})
 COORDINATED = a_change_draft(
     ReplaceVmDraft,
     is_new_package=True,
@@ -76,6 +77,8 @@ COORDINATED = a_change_draft(
     grant_request={"vnfLcmOpOccId": "op-1"},
     changed_vdus=("workerNode",),
     coordination={"new": "Scripts/new.py", "old": "Scripts/old.py"},
+    before_package=EARLIER,
+    coordination_packages={"new": PACKAGE, "old": EARLIER},
     coordination_params=hide(COORDINATION),
 )
 EVERY = {
@@ -563,6 +566,7 @@ def test_a_change_of_package_coordinates_each_changed_machine_one_after_the_othe
     first, second = (script_of(command) for command in sent[2:4])
     assert (first.given["ssh_ip"], second.given["ssh_ip"]) == ("10.10.0.5", "10.10.0.6")
     assert (first.file, first.given["is_rollback"], first.answers) == ("Scripts/new.py", False, False)
+    assert first.package == COORDINATED.package
     request = first.given["LcmCoordRequest"]
     assert (request["vnfLcmOpOccId"], request["lcmOperationType"]) == ("op-1", "CHANGE_VNFPKG")
     by_id = {one["id"]: one["vnfcResourceInfoId"] for one in first.given["inst"]["instantiatedVnfInfo"]["vnfcInfo"]}
@@ -580,6 +584,7 @@ def test_its_rollback_coordinates_them_once_they_are_as_before() -> None:
     ]
     assert script_of(sent[1]).given["is_rollback"] is True
     assert script_of(sent[1]).file == "Scripts/old.py"
+    assert script_of(sent[1]).package == COORDINATED.before_package != COORDINATED.package
     assert move.record.occ.operation_state is OperationState.ROLLED_BACK
 
 

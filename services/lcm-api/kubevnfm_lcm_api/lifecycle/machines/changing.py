@@ -239,8 +239,9 @@ class ReplaceVmDraft(ChangeVmDraft):
     """A rolling update: the resources of the top stack that hold the machines to change, one after the other. Empty: all
     machines change in one update."""
     coordination: dict[Age, str] = Field(default_factory=dict)
-    """The files of the new package that coordinate each changed machine: ``new`` after the change, ``old`` after its
-    reversal."""
+    """The files that coordinate each changed machine: ``new`` after the change, ``old`` after its reversal."""
+    coordination_packages: dict[Age, PackageRef] = Field(default_factory=dict)
+    """The packages of these files; none, in an operation of version 0.1.0: the new package has both."""
     coordination_params: SecretParams = Field(default_factory=dict)
     """``vdu_params`` of the request by VDU."""
     instantiate_request: SecretParams = Field(default_factory=dict)

@@ -81,7 +81,7 @@ def _coordination(draft: ReplaceVmDraft, age: Age, vdu_id: str, number: int, par
     operation_id = str(draft.grant_request.get(_OPERATION_ID, ""))
     return RunScript(
         vnf_instance_id=draft.vnf_instance_id,
-        package=draft.package,
+        package=draft.coordination_packages.get(age, draft.package),
         file=draft.coordination[age],
         task=f"coordinate-{age}/{part or vdu_id}/{number}",
         given={

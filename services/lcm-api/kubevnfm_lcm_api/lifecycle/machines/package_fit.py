@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ from kubevnfm_csar.errors import PlacementUnsupported
 from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -26,7 +28,7 @@ _DYNAMIC: Final = re.compile(r"\bimport\s*(?:\(\s*)?\*|\b(?:globals|setattr|exec
 
 
 async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None:
-    """Raise Unprocessable for user data that cannot run: the flavour has no Base HOT, or the module no such class."""
+    """Raise Unprocessable for user data that cannot run: no Base HOT, no such class, or an import that is not answered."""
     package, flavour_id, user_data = order.package, order.flavour_id, order.user_data
     if user_data is None:
         return
@@ -35,11 +37,15 @@ async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None
     content = await packages.file(package.package_id, user_data.path, limit_bytes=_LARGEST)
     if content is None:
         return
-    # Searched and not parsed: the module is foreign, and only the sandbox may do more with it.
+    # Searched and parsed, and not loaded: the module is foreign, and only the sandbox may do more with it.
     text = content.decode("utf-8", "replace")
     if re.search(rf"\b{re.escape(user_data.class_name)}\b", text) is None and _DYNAMIC.search(text) is None:
         defined = ", ".join(re.findall(r"^class\s+(\w+)", text, flags=re.MULTILINE)) or "none"
         raise Unprocessable(_CLASS, f"{user_data.path} defines no class {user_data.class_name}; its classes: {defined}")
+    names = await packages.file_names(package.package_id)
+    problem = await asyncio.to_thread(user_data_problem, content, user_data.path, names)
+    if problem:
+        raise Unprocessable(_FILE, f"{user_data.path} cannot be run: {problem}")
 
 
 def check_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, hot: BaseHot | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import inside
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
+from kubevnfm_csar.vnfd.phases import LONGEST_SCRIPT, script_problem
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -38,6 +40,7 @@ _COORDINATION: Final[Mapping[Age, str]] = {
     "new": "lcm-operation-coordinate-new-vnf",
     "old": "lcm-operation-coordinate-old-vnf",
 }
+_WHICH: Final[Mapping[Age, str]] = {"new": "new", "old": "present"}
 _NUMBER: Final = re.compile(r"-\d+$")
 _MANAGED: Final = "extManagedVirtualLinks"
 _EXTERNAL: Final = "extVirtualLinks"
@@ -54,7 +57,7 @@ class PackageChange:
     is_rolling: bool = False
     """Whether the machines change one after the other."""
     coordination: dict[Age, str] = field(default_factory=dict)
-    """The scripts of the new package."""
+    """The scripts: ``new`` of the new package, ``old`` of the one that the VNF has."""
     params: dict[str, Any] = field(default_factory=dict)
     """``vdu_params`` by VDU."""
 
@@ -100,7 +103,8 @@ async def changed_package(
     """
     change = _package_change(asked.request.additional_params, vnf.flavour)
     named = await packages.usable(asked.request.vnfd_id)
-    await _check_scripts(packages, change, named)
+    of_ages: dict[Age, PackageRef] = {"new": named, "old": vnf.package}
+    await _check_scripts(packages, change, of_ages)
     vnfd = await packages.vnfd(named.package_id, named.checksum)
     try:
         flavour = vnfd.flavour(vnf.flavour.flavour_id)
@@ -133,12 +137,19 @@ async def changed_package(
     return Replacement(draft, flavour, vnfd.secret_names)
 
 
-async def _check_scripts(packages: PackageCatalogue, change: PackageChange, package: PackageRef) -> None:
-    """Raise Unprocessable for a coordination script that the new package does not have."""
-    files = await packages.file_names(package.package_id) if change.coordination else frozenset()
+async def _check_scripts(packages: PackageCatalogue, change: PackageChange, of_ages: Mapping[Age, PackageRef]) -> None:
+    """Raise Unprocessable for a coordination script that its package does not have, or that cannot be run."""
     for age, file in change.coordination.items():
-        if file not in files:
-            raise Unprocessable(f"additionalParams/{_COORDINATION[age]}", f"the package has no file {file}")
+        package, place = of_ages[age], f"additionalParams/{_COORDINATION[age]}"
+        names = await packages.file_names(package.package_id)
+        if file not in names:
+            raise Unprocessable(place, f"the {_WHICH[age]} package, of VNFD {package.vnfd_id}, has no file {file}")
+        content = await packages.file(package.package_id, file, limit_bytes=LONGEST_SCRIPT)
+        if content is None:
+            raise Unprocessable(place, f"{file} is longer than {LONGEST_SCRIPT} bytes")
+        problem = await asyncio.to_thread(script_problem, content, file, names)
+        if problem:
+            raise Unprocessable(place, f"the script cannot be run: {problem}")
 
 
 def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageChange:
@@ -299,6 +310,7 @@ async def replaced(
         changed_vdus=change.vdus,
         rolling=_rolling(change, present.before),
         coordination=change.coordination,
+        coordination_packages={age: package if age == "new" else vnf.package for age in change.coordination},
         coordination_params=change.params if change.coordination else {},
         instantiate_request=as_instantiated,
         parameters=parameters,
