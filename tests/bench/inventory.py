@@ -28,6 +28,7 @@ from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outbox import Outbox
@@ -103,7 +104,7 @@ async def inventory(pods: int, changes: int) -> list[Figure]:
                 OneVim({"vim": vim}),
                 clusters,
                 clock,
-                StoredLeadership(store, clock, lease_s=15.0),
+                StoredLeadership(store, clock, lease_s=15.0, owners=Owners()),
                 NoOutputs(),
                 stored_features.StoredFeatures(store, Outbox(store, relay, ring), clock),
             )

@@ -38,6 +38,7 @@ from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.http import bound_socket
+from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.settings import ListenerTls
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
@@ -52,6 +53,7 @@ from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.steady import steady_clock
 from pydantic import SecretStr
 
 from kubevnfm import keys
@@ -81,6 +83,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         _bound(*["127.0.0.1"] * 4, *([] if settings.port else [settings.host])) as sockets,
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
+        _backends(bus, store, ring, sockets) as backends,
         internal_session(settings.internal_tls) as session,
         AsyncExitStack() as starting,
     ):
@@ -92,7 +95,6 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         vims_port, machines_port, credentials_port, objects_port, gateway_port, *_ = ports
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
         vims_url, machines_url, credentials_url, objects_url = map(_on_loopback, ports[:4])
-        backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         regions = HttpCloudRegions(vims_url, token, session, ring)
@@ -151,6 +153,15 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, receiver=credentials_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url, credentials_url)
+
+
+@asynccontextmanager
+async def _backends(
+    bus: InProcessBus, store: SqliteStore, ring: KeyRing, sockets: Mapping[tuple[str, int], socket.socket]
+) -> AsyncIterator[Backends]:
+    """Yield the backends. The process has locked the database, so all leases of others in it are those of ended processes."""
+    async with steady_clock(store) as clock:
+        yield Backends(bus, store, ring, clock, owners=Owners(is_alone=True), sockets=sockets)
 
 
 def _receiver_settings(

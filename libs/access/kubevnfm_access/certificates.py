@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_access.caller import Caller
@@ -39,7 +39,7 @@ class CertificateUsers:
         except ValueError as error:
             raise Unauthenticated("the certificate cannot be read") from error
         # a connection may live longer than the certificate that opened it
-        if certificate.not_valid_after_utc < self._clock.now().astimezone(UTC):
+        if certificate.not_valid_after_utc < machine_now(self._clock).astimezone(UTC):
             raise Unauthenticated("the certificate has expired")
         for user in self._users.users().values():
             if user.certificate is not None and user.certificate in names:

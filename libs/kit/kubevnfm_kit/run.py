@@ -46,6 +46,7 @@ def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
             # every request up for a tenth of a second.
             gc.collect()
             gc.freeze()
+            gc.enable()
             _return_freed_memory()
             await until_signal()
 

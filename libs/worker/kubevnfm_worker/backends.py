@@ -10,14 +10,17 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
-from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.http import add_health, serving
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
+from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
 
@@ -31,7 +34,9 @@ class Backends:
     bus: MessageBus
     store: DocumentStore
     key_ring: KeyRing
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=SteadyClock)
+    owners: Owners = field(default_factory=Owners)
+    """Names the owners of the leases that this process takes."""
     states: dict[str, object] = field(default_factory=dict)
     """Further states for ``/health/ready``, by name; they do not make the service unready."""
     suspects: Suspects = field(default_factory=Suspects)
@@ -63,8 +68,17 @@ class Backends:
             layer=layer,
             clock=self.clock,
             suspects=self.suspects,
+            owners=self.owners,
             show_parked=self._show_parked,
         )
+
+    def relay(self, collections: Sequence[str]) -> OutboxRelay:
+        """Return the relay of these collections' outboxes; entering it starts it."""
+        return OutboxRelay(self.store, self.bus, collections=collections, clock=self.clock, owners=self.owners)
+
+    def rounds(self, name: str, every_s: float) -> Rounds:
+        """Return the rounds of a kind of work, of which each is done by one of the processes."""
+        return Rounds(self.store, self.clock, name, every_s, self.owners)
 
     def _show_parked(self, service: str, parked: Sequence[JsonObject]) -> None:
         """Show at ``/health/ready`` which commands are not handled any more. The service is ready all the same."""

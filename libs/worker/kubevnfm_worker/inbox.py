@@ -1,8 +1,8 @@
 """The record of each command: the worker that handles it, until when, and the outcome.
 
 Because of the record the work of a command happens once. A worker holds a lease on it, written by compare-and-set. A
-lease that is not renewed expires, and the next delivery takes the command over with a higher fencing number. The
-outcome and the event that reports it are one write.
+lease that is not renewed expires, and so does that of a process that is known to have ended; the next delivery takes the
+command over with a higher fencing number. The outcome and the event that reports it are one write.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kubevnfm_events import Envelope, Event, Message, from_document
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Stored, by
 
+from kubevnfm_worker.leases import lease_end
 from kubevnfm_worker.relay import OutboxRelay, outgoing
 from kubevnfm_worker.suspects import PARKED_AFTER, PARKED_AT_LAST, Suspects
 
@@ -108,11 +110,13 @@ class Inbox:
         lease_s: float,
         clock: Clock,
         suspects: Suspects | None = None,
+        owners: Owners | None = None,
     ) -> None:
         """``suspects``: of this process; None: no other worker in it shares them."""
         self._suspects = suspects or Suspects()
         self._store, self._relay, self._ring, self._clock = store, relay, key_ring, clock
         self._collection, self._owner, self._lease_s = collection, owner, lease_s
+        self._owners = owners or Owners()
 
     async def prepare(self) -> None:
         """Create the indexes."""
@@ -273,7 +277,7 @@ class Inbox:
         if record.body["state"] == _DONE:
             return Finished(from_document(record.body["outcome"]))
         left_s = self._left_s(record)
-        if left_s > 0:
+        if left_s > 0 and not self._owners.has_ended(record.body["owner"]):
             return Taken(for_s=left_s)
         body = record.body
         is_cancelled = bool(body.get("cancelled"))
@@ -336,10 +340,10 @@ class Inbox:
         }
 
     def _lease_end(self) -> str:
-        return rfc3339(self._clock.now() + timedelta(seconds=self._lease_s))
+        return lease_end(self._clock.now(), self._lease_s)
 
     def _left_s(self, record: Stored) -> float:
-        return (datetime.fromisoformat(record.body["leaseUntil"]) - self._clock.now()).total_seconds()
+        return lease_left_s(record.body["leaseUntil"], self._clock.now(), self._lease_s)
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

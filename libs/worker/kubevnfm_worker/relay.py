@@ -13,8 +13,9 @@ from typing import Any, Self
 import structlog
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, InvalidMessage, Message, from_document
-from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
 
@@ -25,6 +26,9 @@ _CLEAR_AFTER_S = 1.0
 they are published once more, so the time is short; and other replicas must not find them first (``settle_s``)."""
 _CLEAR_AT = 50
 """So many are removed at once: a sweep of another replica reads a page of 100 documents and must find older ones in it."""
+
+_SOON_S = 1.0
+"""Between the sweeps of a process that has just started."""
 
 
 def outgoing(envelope: Envelope[Message], ring: KeyRing) -> Outgoing:
@@ -50,14 +54,16 @@ class OutboxRelay:
         settle_s: float = 3.0,
         drain_s: float = 1.0,
         clock: Clock | None = None,
+        owners: Owners | None = None,
     ) -> None:
         """``settle_s``: younger messages are left to the replica that wrote them, which needs 1 s to remove those that it has
-        published; ``drain_s``: how long closing waits.
+        published, unless ``owners`` know that it has ended; ``drain_s``: how long closing waits.
         """
         self._store, self._bus = store, bus
         self._collections = tuple(dict.fromkeys(collections))
         self._sweep_s, self._settle_s, self._drain_s = sweep_s, settle_s, drain_s
-        self._clock = clock or SystemClock()
+        self._clock, self._owners = clock or SteadyClock(), owners or Owners()
+        self._began_at = self._clock.now()
         self._publishing: dict[str, asyncio.Task[None]] = {}
         self._published: dict[str, tuple[str, str]] = {}
         """Collection and document by the id of the message; the next call removes them."""
@@ -174,7 +180,10 @@ class OutboxRelay:
         except (KeyError, ValueError):
             # Without a readable time its age is unknown; to wait for it to settle would be to wait for ever.
             return True
-        return self._clock.now() - written >= timedelta(seconds=self._settle_s)
+        if self._owners.is_alone and written < self._began_at:
+            return True
+        # One that is far ahead was written before the clock was set back.
+        return abs(self._clock.now() - written) >= timedelta(seconds=self._settle_s)
 
     async def _publish(self, collection: str, id: str, envelope: Envelope[Message]) -> None:
         try:
@@ -221,12 +230,13 @@ class OutboxRelay:
 
     async def _sweep_forever(self) -> None:
         # Messages of a killed process are often too young for the first sweep: they must not wait for a whole interval.
-        is_first = True
+        loop = asyncio.get_running_loop()
+        young_until = loop.time() + self._settle_s
         while True:
-            looks_soon = is_first
+            pause_s = _SOON_S if loop.time() < young_until else self._sweep_s
             try:
-                looks_soon = await self.sweep() or is_first
+                if await self.sweep():
+                    pause_s = self._settle_s
             except StoreUnavailable as error:
                 log.warning("outbox_sweep_postponed", reason=str(error))
-            await asyncio.sleep(min(self._settle_s, self._sweep_s) if looks_soon else self._sweep_s)
-            is_first = False
+            await asyncio.sleep(min(pause_s, self._sweep_s))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import Final
 
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.run import repeat
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import Compare, Op
+from kubevnfm_store.query import Filter, by
+
+from kubevnfm_worker.leases import lease_end, lease_is_over
 
 ROUNDS: Final = "drift_rounds"  # a stored name: it stays
 _MOST_SHARE: Final = 0.05
@@ -27,6 +30,11 @@ class Rounds:
     """Stored: the same in every process."""
     every_s: float
     """From the start of a round to the start of the next."""
+    owners: Owners = field(default_factory=Owners)
+    _me: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_me", self.owners.new())
 
     async def repeat(
         self, work: Callable[[], Awaitable[None]], *, is_due: Callable[[], Awaitable[bool]] | None = None
@@ -43,12 +51,25 @@ class Rounds:
         """Return whether this process does the work in this round, by one conditional write."""
         now = self.clock.now()
         # A little less than a round: clocks and pauses are not exact, and a skipped round would double the interval.
-        until = {"until": rfc3339(now + timedelta(seconds=self.every_s * 0.9))}
+        length_s = self.every_s * 0.9
+        ours = {"until": lease_end(now, length_s), "owner": self._me}
+        if await self._claimed(ours, lease_is_over("until", now, length_s)):
+            return True
         try:
-            await self.store.update(ROUNDS, self.name, until, where=Compare("until", Op.LTE, [rfc3339(now)]))
-        except RevisionConflict:
-            try:
-                await self.store.insert(ROUNDS, self.name, until)
-            except AlreadyExists:
-                return False
+            await self.store.insert(ROUNDS, self.name, ours)
+        except AlreadyExists:
+            return await self._inherited(ours)
         return True
+
+    async def _claimed(self, ours: JsonMapping, where: Filter) -> bool:
+        try:
+            await self.store.update(ROUNDS, self.name, ours, where=where)
+        except RevisionConflict:
+            return False
+        return True
+
+    async def _inherited(self, ours: JsonMapping) -> bool:
+        """Repeat at once the round of a process that has ended, perhaps in the middle of it."""
+        stored = await self.store.get(ROUNDS, self.name)
+        owner = "" if stored is None else str(stored.body.get("owner", ""))
+        return bool(owner) and self.owners.has_ended(owner) and await self._claimed(ours, by(owner=owner))

@@ -20,6 +20,7 @@ from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import UnsupportedServer
 
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.steady import steady_clock
 
 S = TypeVar("S", bound=ProcessSettings)
 Wiring = Callable[[S, Backends, Peers], AbstractAsyncContextManager[object]]
@@ -51,6 +52,7 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
         RabbitBus.connect(
             settings.amqp_url.get_secret_value(), service=service, key_ring=ring, declares=settings.amqp_declares
         ) as bus,
-        wiring(settings, Backends(bus, store, ring), Peers(settings.token_for, session)),
+        steady_clock(store) as clock,
+        wiring(settings, Backends(bus, store, ring, clock), Peers(settings.token_for, session)),
     ):
         yield

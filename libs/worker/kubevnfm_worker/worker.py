@@ -18,10 +18,10 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message, from_document
 from kubevnfm_events.mgmt import TaskProgressed
-from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
+from kubevnfm_kit.clock import Clock, SteadyClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
-from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.run import repeat
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
@@ -76,6 +76,7 @@ class CommandWorker:
         layer: str = "",
         clock: Clock | None = None,
         suspects: Suspects | None = None,
+        owners: Owners | None = None,
         show_parked: Callable[[str, Sequence[JsonObject]], None] = lambda service, parked: None,
     ) -> None:
         """Nothing is consumed before ``start``.
@@ -85,7 +86,7 @@ class CommandWorker:
         ``unavailable_limit_s``: a command fails when its tries have ended in OutsideUnavailable for so long, although
         its own deadline may be much later;
         ``layer``: the name of this part of the system in the failure event of a passed deadline; the service unless given;
-        ``suspects``: of this process, if it has several workers; ``show_parked``: gets the service and its commands that are not
+        ``suspects``, ``owners``: of this process, if it has several workers; ``show_parked``: gets the service and its commands that are not
         handled any more, as `Inbox.parked` returns them.
         """
         self._suspects, self._show_parked = suspects or Suspects(), show_parked
@@ -94,19 +95,20 @@ class CommandWorker:
         self._unavailable_limit_s = unavailable_limit_s
         self._layer = layer or service
         self._source = f"/kubevnfm/{service}"
-        self._clock = clock or SystemClock()
+        self._clock, owners = clock or SteadyClock(), owners or Owners()
         # Services that share a database must not sweep each other's outboxes, so the collection has the service's name.
         collection = f"inbox_{service.replace('-', '_')}"
-        self._relay = OutboxRelay(store, bus, collections=[collection], clock=self._clock)
+        self._relay = OutboxRelay(store, bus, collections=[collection], clock=self._clock, owners=owners)
         self._inbox = Inbox(
             store,
             self._relay,
             key_ring,
             collection=collection,
-            owner=f"{service}/{new_id()}",
+            owner=f"{service}/{owners.new()}",
             lease_s=lease_s,
             clock=self._clock,
             suspects=self._suspects,
+            owners=owners,
         )
         self._handlers: dict[type[Command], CommandHandler[Any]] = {}
         self._direct: dict[type[Command], Handler] = {}
@@ -368,7 +370,9 @@ class CommandWorker:
     def _left_s(self, command: Envelope[Message]) -> float | None:
         if command.deadline is None:
             return None
-        return (command.deadline - self._clock.now()).total_seconds()
+        left_s = (command.deadline - self._clock.now()).total_seconds()
+        # Never more than when it was sent, even if the sender's clock is ahead.
+        return min(left_s, max((command.deadline - command.time).total_seconds(), 0.0))
 
     # --- the handler's run --------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay, outgoing
@@ -107,6 +108,19 @@ async def test_young_messages_are_left_to_the_replica_that_wrote_them(
         assert not heard.envelopes
         clock.advance(60.0)
         await heard.has(1)  # it is left no longer when it has lain there for a while
+
+
+@pytest.mark.parametrize(("set_by_s", "is_alone"), [(-3600.0, False), (0.0, True)])
+async def test_messages_of_a_process_that_has_ended_do_not_wait_for_it(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, set_by_s: float, *, is_alone: bool
+) -> None:
+    """Neither if they look as if they were written in an hour, nor if no other process can have written them."""
+    event = an_event(1, age_s=1)
+    clock = SetClock(event.time + timedelta(seconds=1 + set_by_s))
+    await store.insert(THINGS, "a", {}, outbox=[outgoing(event, RING)])
+    owners = Owners(is_alone=is_alone)
+    async with OutboxRelay(store, bus, collections=[THINGS], settle_s=60.0, clock=clock, owners=owners):
+        await heard.has(1)
 
 
 async def test_a_long_handler_holds_up_neither_other_messages_nor_the_close(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from kubevnfm_kit.errors import OutsideUnavailable
+from kubevnfm_kit.owners import Owners, ProcessName
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker.rounds import ROUNDS, Rounds
@@ -28,6 +30,21 @@ async def test_two_kinds_of_work_are_independent(store: DocumentStore) -> None:
     clock = SetClock(START)
     assert await Rounds(store, clock, "look", 60.0).is_ours()
     assert await Rounds(store, clock, "ask", 60.0).is_ours()
+
+
+async def test_the_round_of_a_process_that_has_ended_is_done_again_at_once(store: DocumentStore) -> None:
+    clock, name = SetClock(START), ProcessName.of_this()
+    killed, alive = Owners(this=replace(name, started="1")), Owners()
+    assert await Rounds(store, clock, "look", 60.0, killed).is_ours()
+    next_one = Rounds(store, clock, "look", 60.0, alive)
+    assert [await next_one.is_ours(), await next_one.is_ours()] == [True, False]
+
+
+async def test_a_round_that_a_clock_ahead_has_claimed_holds_nothing_up(store: DocumentStore) -> None:
+    ahead = SetClock(START)
+    ahead.advance(3600.0)
+    assert await Rounds(store, ahead, "look", 60.0).is_ours()
+    assert await Rounds(store, SetClock(START), "look", 60.0).is_ours()
 
 
 @pytest.mark.looptime

@@ -13,12 +13,14 @@ import pytest
 import structlog
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.clock import Clock, SteadyClock, SystemClock
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
-from kubevnfm_store.query import by
+from kubevnfm_kit.owners import Owners
+from kubevnfm_store.query import AllOf, by
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Taken
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.steady import CLOCKS, steady_clock
 from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
 from worlds.set_clock import SetClock
@@ -665,3 +667,70 @@ async def test_a_finished_command_is_known_to_every_worker(store: MoodyStore, bu
 
     assert isinstance(found, Finished)
     assert found.outcome.data == Worked(number=3)
+
+
+# --- clocks that are set, and predecessors ----------------------------------------------------------------------------
+
+
+async def test_a_lease_that_a_clock_ahead_has_written_holds_nothing_up(store: MoodyStore, bus: InProcessBus) -> None:
+    """An hour ahead: the lease was for 15 s."""
+    command, clock = a_command(), SetClock(datetime.now(UTC))
+    ahead = SetClock(clock.at + timedelta(hours=1))
+    assert isinstance(await an_inbox(store, bus, owner="one", lease_s=15.0, clock=ahead).claim(command), Claim)
+    again = await an_inbox(store, bus, owner="other", lease_s=15.0, clock=clock).claim(command)
+    assert isinstance(again, Claim)
+    assert again.fencing == 2
+
+
+async def test_a_command_of_a_process_that_has_ended_is_taken_over_at_once(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    command = a_command()
+    assert isinstance(await an_inbox(store, bus, owner="killed", lease_s=3600.0).claim(command), Claim)
+    worker = CommandWorker(
+        service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=3600.0, owners=Owners(is_alone=True)
+    )
+    handler = Handler()
+    async with worker:
+        worker.handle(Work, handler)
+        await worker.start()
+        publish(command)
+        await heard.has(1)
+        await publish.settled()
+    assert [context.fencing for context in handler.contexts] == [2]
+
+
+@pytest.mark.parametrize("set_by_s", [-3600.0, 3 * 3600.0])
+async def test_a_command_has_its_time_whatever_is_done_to_the_clock(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, set_by_s: float
+) -> None:
+    """Set while it waits: the command is handled once more, and not late."""
+    machine = SetClock(datetime.now(UTC))
+    clock = SteadyClock(machine)
+
+    class SetsTheClock(Handler):
+        async def __call__(self, command: Work, context: StepContext) -> Outcome:
+            machine.at = machine.at + timedelta(seconds=set_by_s)
+            return await super().__call__(command, context)
+
+    handler = SetsTheClock([NotYet(again_in_s=0.01), Done(Worked(number=7))])
+    async with a_worker(store, bus, handler, clock=clock):
+        publish(a_command(deadline=machine.at + timedelta(seconds=60)))
+        await heard.has(1)
+        await publish.settled()
+    assert heard.envelopes[0].data == Worked(number=7)
+    assert handler.calls == 2
+
+
+async def test_the_time_of_a_service_goes_on_in_the_next_process(store: MoodyStore) -> None:
+    machine = SetClock(datetime.now(UTC))
+
+    async def is_stored() -> bool:
+        return bool(await store.count(CLOCKS, AllOf(), limit=1))
+
+    async with steady_clock(store, machine) as clock:
+        began = clock.now()
+        await until_true(is_stored)
+    machine.advance(3 * 3600.0)
+    async with steady_clock(store, machine) as clock:
+        assert clock.now() - began < timedelta(minutes=30)

@@ -13,7 +13,6 @@ from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
-from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.http import CallbackApi
@@ -48,7 +47,7 @@ async def credentials_receiver(
     await nonces.prepare()
     async with (
         opened_gate(access, clock) as gate,
-        OutboxRelay(store, backends.bus, collections=[COLLECTION]) as relay,
+        backends.relay([COLLECTION]) as relay,
     ):
         receiver = Receiver(
             store=store, outbox=Outbox(store, relay, ring), awaiting=awaiting, key_ring=ring, clock=clock

@@ -38,8 +38,6 @@ from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
-from kubevnfm_worker.relay import OutboxRelay
-from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_infra_k8s.adapters import (
@@ -264,9 +262,9 @@ async def _reconciled(
 ) -> AsyncIterator[tuple[VirtualLinks, PersistentVolumes]]:
     """Yield the owners of virtual links and volumes, with the work on them running."""
     store, clock, policies = backends.store, backends.clock, policies_of(settings.cnf_policy)
-    turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
+    turning, known = turns.StoredTurns(store, clock, backends.owners), RegisteredRegions(regions, vims)
     marks = _marks(settings, backends)
-    async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS, stored_volumes.VOLUMES]) as relay:
+    async with backends.relay([stored_links.LINKS, stored_volumes.VOLUMES]) as relay:
         outbox = Outbox(store, relay, backends.key_ring)
         link_records, volume_records = (
             stored_links.StoredLinks(store, outbox, marks),
@@ -310,9 +308,9 @@ async def _health_checks(
     def on_checks(cluster: Cluster) -> HealthCheckPasses:
         return HealthCheckPasses(records, releases, hooks, expressions, cluster, clock, *waits, on_all.wake)
 
-    turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
+    turning, known = turns.StoredTurns(store, clock, backends.owners), RegisteredRegions(regions, vims)
     on_all = ReconcilingWork[StoredCheck]("health-check", records, turning, known, vims, clusters, on_checks, clock)
-    rounds = Rounds(store, clock, "health_checks", settings.reconcile_rounds_s)
+    rounds = backends.rounds("health_checks", settings.reconcile_rounds_s)
     async with on_all.running(), background(health_checks=rounds.repeat(on_all.bring_all, is_due=on_all.has_work)):
         yield HealthCheckOwner(records, releases, hooks, on_all, clock, settings.ready_timeout_s)
 
@@ -321,7 +319,7 @@ async def _health_checks(
 async def _outputs(backends: Backends) -> AsyncIterator[Outputs]:
     """Yield the outputs of instances; the events about them are published while the block lasts."""
     store = backends.store
-    async with OutboxRelay(store, backends.bus, collections=[stored_outputs.OUTPUTS]) as relay:
+    async with backends.relay([stored_outputs.OUTPUTS]) as relay:
         records = stored_outputs.StoredOutputs(store, Outbox(store, relay, backends.key_ring))
         yield Outputs(records, backends.clock)
 
@@ -338,7 +336,7 @@ async def _inventory(
     """Yield the inventory, with the watches that write it running whenever this process has the lease."""
     store, clock, marks = backends.store, backends.clock, _marks(settings, backends)
     async with (
-        OutboxRelay(store, backends.bus, collections=[stored_inventory.OBJECTS, stored_features.FEATURES]) as relay,
+        backends.relay([stored_inventory.OBJECTS, stored_features.FEATURES]) as relay,
         _export(settings, backends, clusters.metrics.export, regions, marks) as (exporter, state),
     ):
         outbox = Outbox(store, relay, backends.key_ring)
@@ -346,7 +344,7 @@ async def _inventory(
         features = stored_features.StoredFeatures(store, outbox, clock, marks)
         watched = stored_inventory.StoredRegions(store, clock)
         instances = stored_inventory.StoredInstances(store, clock)
-        leadership = StoredLeadership(store, clock, lease_s=settings.lease_s)
+        leadership = StoredLeadership(store, clock, lease_s=settings.lease_s, owners=backends.owners)
         of_outputs = OutputWatch(outputs, vims, clusters)
         watcher = InventoryWatcher(
             objects, watched, instances, vims, clusters, clock, leadership, of_outputs, features, exporter
@@ -386,7 +384,7 @@ def _rounds(
     settings: Settings, backends: Backends, name: str, work: ReconcilingWork[D]
 ) -> AbstractAsyncContextManager[None]:
     """Look at all documents in rounds while the block lasts, one process in each: more often at those with work."""
-    often = Rounds(backends.store, backends.clock, name, settings.reconcile_rounds_s)
-    drift = Rounds(backends.store, backends.clock, f"{name}_drift", settings.reconcile_drift_rounds_s)
+    often = backends.rounds(name, settings.reconcile_rounds_s)
+    drift = backends.rounds(f"{name}_drift", settings.reconcile_drift_rounds_s)
     bringing = often.repeat(work.bring_all, is_due=work.has_work)
     return background(**{name: bringing, f"{name}_drift": drift.repeat(work.look_at_all)})

@@ -89,7 +89,7 @@ async def lcm_api(
     await backends.ensure_indexes(INDEXES)
     async with (
         opened_gate(settings, backends.clock) as gate,
-        OutboxRelay(backends.store, backends.bus, collections=_OUTBOXES) as relay,
+        backends.relay(_OUTBOXES) as relay,
         _connected(settings, backends, relay, multicloud, vims=vims, node_logs=node_logs) as subjects,
         # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
         # its session in the middle would count as a bug, and its command as dead.
@@ -105,22 +105,22 @@ async def lcm_api(
     ):
         for subject in subjects:
             subject.handle(worker)
-        awaited = AwaitedPackages(subjects[0].services.requests, multicloud.regions, backends.store)
-        worker.handle(AwaitPackage, awaited.await_package)
+        requests = subjects[0].services.requests
+        worker.handle(AwaitPackage, AwaitedPackages(requests, multicloud.regions, backends.store).await_package)
         # The worker starts before the events: their handlers send commands that it takes.
         await worker.start()
         for subject in subjects:
             await subject.start(backends.bus)
-        requests = subjects[0].services.requests
         groups = GroupWork(
             requests, multicloud.regions, place_check(multicloud.dry_runs),
-            backends.store, backends.key_ring, backends.clock,
+            backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
         context = HttpContext(
             store=backends.store,
             ring=backends.key_ring,
             clock=backends.clock,
+            owners=backends.owners,
             public_url=settings.public_url,
             internal_token=settings.internal_token.get_secret_value(),
             page_size=settings.page_size,
@@ -170,7 +170,7 @@ def _onap(
 
 
 def _keys(backends: Backends) -> idempotency.IdempotencyKeys:
-    return idempotency.IdempotencyKeys(backends.store, backends.key_ring, backends.clock)
+    return idempotency.IdempotencyKeys(backends.store, backends.key_ring, backends.clock, backends.owners)
 
 
 @asynccontextmanager

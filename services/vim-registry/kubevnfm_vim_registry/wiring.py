@@ -21,7 +21,6 @@ from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
-from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_vim_registry.adapters.aai import AaiRegions
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
@@ -79,7 +78,7 @@ async def vim_registry(
         aiohttp.ClientSession(connector=_own_connections()) as session,
         networks.session() as vnf_session,
         _outbound_session(settings) as outbound,
-        OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
+        backends.relay([COLLECTION]) as relay,
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
         clusters = KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s)

@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 
@@ -47,7 +48,7 @@ async def health_check_owner(
     work = ReconcilingWork[StoredCheck](
         "health-check",
         records,
-        StoredTurns(store, clock),
+        StoredTurns(store, clock, Owners()),
         GivenRegions({}),
         OneVim(dict(vims)),
         clusters,

@@ -31,6 +31,7 @@ from kubevnfm_infra_k8s.domain.ports import Clusters
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, VnfmError
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_worker.outbox import Outbox
@@ -112,7 +113,7 @@ class InventoryWorld:
             OneVim(self.vims),
             self.clusters,
             clock,
-            StoredLeadership(store, clock, lease_s=self.lease_s),
+            StoredLeadership(store, clock, lease_s=self.lease_s, owners=Owners()),
             NoOutputs() if self.outputs is None else self.outputs,
             stored_features.StoredFeatures(store, Outbox(store, self.relay, self.ring), clock),
             self.export,

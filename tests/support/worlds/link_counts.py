@@ -34,6 +34,7 @@ from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.errors import BeingRemoved, NotFound
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Filter
@@ -187,7 +188,7 @@ class Counts(RuleBasedStateMachine):
         self._ends = [lambda: opened.__aexit__(None, None, None), lambda: bus.__aexit__(None, None, None)]
         self._ends.append(lambda: relay.__aexit__(None, None, None))
         self.records = stored_links.StoredLinks(self.store, Outbox(self.store, relay, ring))
-        turns, clusters = StoredTurns(self.store, self.clock), self._clusters()
+        turns, clusters = StoredTurns(self.store, self.clock, Owners()), self._clusters()
         vims = OneVim({"vim": VimConnection(vim_type="ETSINFV.KUBERNETES.V_1")})
         regions = GivenRegions({"op/one": Region("vim", "links")})
         self.links = VirtualLinks(self.records, turns, regions, vims, clusters, NoWork(self.records), self.clock)

@@ -29,6 +29,7 @@ from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import NotFound, OutsideUnavailable
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker.outbox import Outbox
@@ -210,7 +211,7 @@ async def link_world(
             marks = None if aai_url is None else ExportMarks(store, clock)
             export = None if aai_url is None or marks is None else StoredExports(store, clock, marks, aai_url)
             records = stored_links.StoredLinks(store, Outbox(store, relay, ring), marks)
-            turns, directory, known = StoredTurns(store, clock), OneVim(vims), GivenRegions(regions)
+            turns, directory, known = StoredTurns(store, clock, Owners()), OneVim(vims), GivenRegions(regions)
             working = ReconcilingWork[Link](
                 "link", records, turns, known, directory, clusters,
                 lambda cluster: Bringing(records, turns, cluster, clock, timeout_s), clock,

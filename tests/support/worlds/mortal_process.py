@@ -3,7 +3,7 @@
 Each life is a fork of this process, which has imported everything once. Requests come on stdin and answers go to stdout, a JSON object a line.
 The first line is ``{"endpoints": [..]}``. A life answers the others but the first of them:
 
-    {"do": "live", "ahead_s": 40}        {"is": "ready"}: its clock is ahead by so much, as if so long had passed since the last life
+    {"do": "live"}                       {"is": "ready"}
     {"do": "arm", "dies_at": <name>, "nth": 2, "is_done": true, "asked": 9}
                                          {"is": "armed", "asked": 9, "writes": [<name>, ..]}: those since it was armed last. They count from now
                                          on; the second one of this name, which may be a pattern, is the last
@@ -23,7 +23,6 @@ import re
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
@@ -32,7 +31,6 @@ from typing import Any, Final
 import aiohttp
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
-from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Limits, SandboxState
@@ -173,7 +171,6 @@ def main() -> None:
     while line := heard():
         if line["do"] != "live":
             continue  # it was for a life that has ended
-        ahead = timedelta(seconds=line["ahead_s"])
         note = Path(f"{os.environ['KUBEVNFM_DATA_DIR']}.death")
         note.unlink(missing_ok=True)
         pid = os.fork()
@@ -183,14 +180,10 @@ def main() -> None:
             say(**{"is": "dead", "status": os.waitstatus_to_exitcode(status), **last})
             continue
 
-        def now(_: SystemClock, ahead: timedelta = ahead) -> datetime:
-            return datetime.now(UTC) + ahead
-
         def death(at: str, note: Path = note) -> None:
             note.write_text(json.dumps({"at": at, "writes": fate.writes}))
             os._exit(STATUS)
 
-        setattr(SystemClock, "now", now)  # noqa: B010
         fate.death = death
         asyncio.run(live(fate))
         os._exit(0)

@@ -29,8 +29,6 @@ from servers.vnf_networks import LOOPBACK
 
 from worlds import mortal_process
 
-BETWEEN_LIVES_S: Final = 40.0
-"""By how much the clock of a life is ahead of that of the last one: leases of 30 s have ended, as after a restart that takes its time."""
 _PATIENCE_S: Final = 600.0
 """Also for a start of one of several processes on a busy machine: imports alone take 4 s of processor time."""
 _MODULES: Final = Path(mortal_process.__file__).parents[1]
@@ -120,7 +118,7 @@ class MortalVnfm:
         return answer if answer is not None and answer["asked"] == life else None
 
     async def _live(self) -> None:
-        await self._say(do="live", ahead_s=BETWEEN_LIVES_S * self._lives)
+        await self._say(do="live")
         self._lives += 1
 
     async def _say(self, **line: Any) -> None:

@@ -28,6 +28,7 @@ from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
 from kubevnfm_infra_k8s.domain.volumes.record import Use, Volume
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
@@ -255,7 +256,7 @@ async def volume_ground(
         records = stored_volumes.StoredVolumes(store, outbox)
         region = OneRegion(namespace)
         working = ReconcilingWork[Volume](
-            "volume", records, turns.StoredTurns(store, clock), region, vims, clusters,
+            "volume", records, turns.StoredTurns(store, clock, Owners()), region, vims, clusters,
             lambda cluster: VolumePasses(records, cluster, clock, timeout_s=300.0), clock,
         )  # fmt: skip
         work = await stack.enter_async_context(working.running())

@@ -15,7 +15,7 @@ from kubevnfm_access.errors import TooManyRequests, Unauthenticated
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Handler, Proxies, admitted
 from kubevnfm_clients import callback as signing
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.internal import internal_app
 
@@ -158,7 +158,7 @@ class CallbackApi:
             method=request.method,
             target=request.raw_path,
             keys=self._keys,
-            now=self._clock.now().timestamp(),
+            now=machine_now(self._clock).timestamp(),
         )
 
 

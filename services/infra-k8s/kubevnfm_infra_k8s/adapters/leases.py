@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import structlog
-from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
+from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Stored
+from kubevnfm_worker.leases import lease_end
 
 from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.ports import LeaseLost, Term
@@ -45,9 +46,9 @@ class HeldTerm:
 class StoredLeadership:
     """`domain.inventory.ports.Leadership`."""
 
-    def __init__(self, store: DocumentStore, clock: Clock, *, lease_s: float) -> None:
-        self._store, self._clock, self._lease_s = store, clock, lease_s
-        self._me = new_id()
+    def __init__(self, store: DocumentStore, clock: Clock, *, lease_s: float, owners: Owners) -> None:
+        self._store, self._clock, self._lease_s, self._owners = store, clock, lease_s, owners
+        self._me = owners.new()
 
     async def lead(self, work: Callable[[Term], Awaitable[None]]) -> None:
         while True:
@@ -85,7 +86,7 @@ class StoredLeadership:
         number = 1 if stored is None else int(stored.body["term"]) + 1
         body = {
             "holder": self._me,
-            "until": rfc3339(now + timedelta(seconds=self._lease_s)),
+            "until": lease_end(now, self._lease_s),
             "renewed_at": rfc3339(now),
             "began_at": rfc3339(now),
             "term": number,
@@ -93,13 +94,18 @@ class StoredLeadership:
         try:
             if stored is None:
                 await self._store.insert(TURNS, LEADER, body)
-            elif is_held(stored, now):
+            elif self._is_held(stored, now):
                 return None
             else:
                 await self._store.update(TURNS, LEADER, body, if_revision=stored.revision)
         except (AlreadyExists, RevisionConflict):
             return None
         return HeldTerm(number, asked_at + self._lease_s)
+
+    def _is_held(self, lease: Stored, now: datetime) -> bool:
+        """Return whether another process may still lead."""
+        has_ended = self._owners.has_ended(str(lease.body["holder"]))
+        return not has_ended and lease_left_s(str(lease.body["until"]), now, self._lease_s) > 0
 
     async def _renew(self, term: HeldTerm) -> None:
         """Renew the lease until it is lost."""
@@ -108,7 +114,7 @@ class StoredLeadership:
         while True:
             await asyncio.sleep(self._lease_s / 3)
             asked_at, now = loop.time(), self._clock.now()
-            renewed = {"until": rfc3339(now + timedelta(seconds=self._lease_s)), "renewed_at": rfc3339(now)}
+            renewed = {"until": lease_end(now, self._lease_s), "renewed_at": rfc3339(now)}
             try:
                 async with asyncio.timeout_at(term.held_until):
                     await self._store.update(TURNS, LEADER, renewed, where=mine)

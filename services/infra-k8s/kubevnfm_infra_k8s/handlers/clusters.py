@@ -24,6 +24,7 @@ from kubevnfm_events.capi import (
 )
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.objects import ObjectsOrder
+from kubevnfm_kit.clock import machine_now
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
@@ -127,7 +128,7 @@ class CapiHandlers(Handling):
         """Return the cluster as the API server has it now: the watch may show the time before the step before."""
         async with self.connected(command.vim) as cluster:
             objects = await objects_now(cluster, kinds, command.cluster)
-        return objects, assess(objects, goal, Observation(now=self.clock.now()))
+        return objects, assess(objects, goal, Observation(now=machine_now(self.clock)))
 
     @in_cluster
     async def roll_out_machines(self, command: RollOutMachines, step: Step) -> Outcome:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_events.capi import CheckMachines, MachineReplaced, MachinesChecked, ReplaceMachine
+from kubevnfm_kit.clock import machine_now
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.beginning import deadline_of
@@ -45,7 +46,7 @@ class MachineHandlers(CapiHandlers):
                 raise ClusterNotReady(f"{key}: {PAUSED}")
             await progress.on(f"Cluster {workload.name}", PAUSED, done=0, total=len(objects.machines))
             return NotYet(ENDING_S)
-        chosen = machines_to_replace(objects, command, Observation(now=now))
+        chosen = machines_to_replace(objects, command, Observation(now=machine_now(self.clock)))
         names = ", ".join(str(each["metadata"]["name"]) for each in chosen)
         said = f"to replace: {names}" if chosen else "all Machines are healthy, there is nothing to do"
         await progress.finished(f"Cluster {workload.name}: {said}", total=len(objects.machines))

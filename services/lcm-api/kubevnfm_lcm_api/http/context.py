@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import PROXIES
 from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 
 
 @dataclass(frozen=True)
 class HttpContext:
-    """The database, the key ring, the clock, and what an operator has set for the HTTP interface."""
+    """The database, the key ring, the clock, the names of leases' owners, and what an operator has set for the HTTP interface."""
 
     store: DocumentStore
     ring: KeyRing
@@ -23,6 +24,7 @@ class HttpContext:
     """The root of every link; None: as the caller has reached the gateway."""
     internal_token: str
     page_size: int
+    owners: Owners = field(default_factory=Owners)
 
 
 CONTEXT: Final = web.AppKey("context", HttpContext)

@@ -20,7 +20,6 @@ from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
-from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
@@ -188,7 +187,7 @@ async def lifecycle_parts(
     watches = {"deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S)}
     if drift_every_s:
         for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):
-            watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)
+            watches[name] = backends.rounds(name, drift_every_s).repeat(look)
     async with background(**watches):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
         outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)

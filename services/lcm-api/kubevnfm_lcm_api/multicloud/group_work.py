@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, lease_left_s
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Query, Sort, Stored, by
+from kubevnfm_worker.leases import lease_end
 
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
@@ -62,14 +62,17 @@ class GroupWork:
     store: DocumentStore
     ring: KeyRing
     clock: Clock
+    owners: Owners = field(default_factory=Owners)
     lease_s: float = LEASE_S
-    _me: str = field(default_factory=new_id)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _groups: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _starts: dict[tuple[str, str], asyncio.Task[None]] = field(default_factory=dict)
     """The starts that run, by group and region: a region that answers late delays no other."""
     _broken: set[str] = field(default_factory=set)
     """The groups at which this process has failed: they are tried again when their leases end."""
+
+    def __post_init__(self) -> None:
+        self._me = self.owners.new()
 
     def wake(self) -> None:
         """Look for group operations now."""
@@ -101,18 +104,20 @@ class GroupWork:
 
     def _pause_s(self, found: Sequence[Stored]) -> float:
         """Return the time until one of these groups may be claimed, or any is looked for without a sign."""
-        others = [str(each.body.get("leaseUntil", "")) for each in found if each.id not in self._groups]
-        now = self.clock.now()
-        ends_s = [(datetime.fromisoformat(until) - now).total_seconds() for until in others if until]
         # A group without a lease was claimed by another process at this moment.
-        least_s = min([*ends_s, *(0.0 for until in others if not until), _LOOK_S])
-        return max(least_s, _RETRY_S)
+        ends_s = [self._left_s(each) for each in found if each.id not in self._groups]
+        return max(min([*ends_s, _LOOK_S]), _RETRY_S)
+
+    def _left_s(self, stored: Stored) -> float:
+        until = str(stored.body.get("leaseUntil", ""))
+        if not until or self.owners.has_ended(str(stored.body.get("owner", ""))):
+            return 0.0
+        return lease_left_s(until, self.clock.now(), self.lease_s)
 
     async def _claim(self, stored: Stored) -> None:
-        is_leased = str(stored.body.get("leaseUntil", "")) > rfc3339(self.clock.now())
         # The answer to a claim of this process may have been lost.
         is_mine = stored.body.get("owner") == self._me and stored.id not in self._broken
-        if stored.id in self._groups or (is_leased and not is_mine):
+        if stored.id in self._groups or (self._left_s(stored) > 0 and not is_mine):
             return
         self._broken.discard(stored.id)
         try:
@@ -122,8 +127,7 @@ class GroupWork:
         self._groups[stored.id] = asyncio.create_task(self._bring(stored.id), name=f"group {stored.id}")
 
     def _lease(self) -> dict[str, Any]:
-        until = rfc3339(self.clock.now() + timedelta(seconds=self.lease_s))
-        return {"owner": self._me, "leaseUntil": until}
+        return {"owner": self._me, "leaseUntil": lease_end(self.clock.now(), self.lease_s)}
 
     async def _bring(self, group_id: str) -> None:
         quiet = 0
@@ -157,7 +161,7 @@ class GroupWork:
         """Do one pass; return whether the group has moved. Raises RevisionConflict, StoreUnavailable."""
         looked = [await self._looked_at(before, each) for each in before.regions if each.state == "RUNNING"]
         after = before.with_entries(looked).starting()
-        is_late = before.lease_until < rfc3339(self.clock.now() + timedelta(seconds=self.lease_s * 2 / 3))
+        is_late = before.lease_until < lease_end(self.clock.now(), self.lease_s * 2 / 3)
         if after == before and not is_late:
             return False
         fields = {**after.moves(), **self._lease()} if after != before else self._lease()

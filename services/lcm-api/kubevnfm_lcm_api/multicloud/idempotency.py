@@ -14,10 +14,11 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
 from kubevnfm_kit.errors import Conflict, IdempotencyKeyReused
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Index, Op, Stored, by
@@ -62,12 +63,12 @@ class KeptAnswer(BaseModel):
 class IdempotencyKeys:
     """The records. Every method may raise StoreUnavailable."""
 
-    def __init__(self, store: DocumentStore, ring: KeyRing, clock: Clock) -> None:
-        self._store, self._ring, self._clock = store, ring, clock
+    def __init__(self, store: DocumentStore, ring: KeyRing, clock: Clock, owners: Owners) -> None:
+        self._store, self._ring, self._clock, self._owners = store, ring, clock, owners
 
     async def claim(self, record_id: str, digest: str) -> Claim | KeptAnswer:
         """Return the right to run the request, or its answer. Raises IdempotencyKeyReused, RequestRunning."""
-        claim = Claim(record_id, owner=new_id(), seed=new_id())
+        claim = Claim(record_id, owner=self._owners.new(), seed=new_id())
         fresh = self._fresh(claim, digest)
         try:
             await self._store.insert(COLLECTION, record_id, fresh)
@@ -114,7 +115,8 @@ class IdempotencyKeys:
                 )
             if body["state"] == _ANSWERED:
                 return self._answer(record)
-            if body["leaseUntil"] > now:
+            left_s = lease_left_s(body["leaseUntil"], self._clock.now(), LEASE_S)
+            if left_s > 0 and not self._owners.has_ended(body["owner"]):
                 raise RequestRunning
             again = Claim(record.id, claim.owner, body["seed"])
             fields = {name: fresh[name] for name in ("owner", "leaseUntil")}

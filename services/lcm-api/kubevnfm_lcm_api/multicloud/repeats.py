@@ -61,7 +61,7 @@ def _once(handler: Handler) -> Handler:
         if key is None or DRY_RUN in request.query:
             return await handler(request)
         known = context(request)
-        keys = IdempotencyKeys(known.store, known.ring, known.clock)
+        keys = IdempotencyKeys(known.store, known.ring, known.clock, known.owners)
         claim = await keys.claim(_record_id(request, key), await _digest(request))
         if isinstance(claim, KeptAnswer):
             return _again(claim)

@@ -23,6 +23,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
@@ -105,11 +106,12 @@ class Notifications:
         clock: Clock,
         root: str,
         lease_s: float,
+        owners: Owners,
     ) -> None:
-        """``root``: the public URL that links in notifications begin with; ``lease_s``: see `Turns`."""
+        """``root``: the public URL that links in notifications begin with; ``lease_s``, ``owners``: see `Turns`."""
         self._store, self._outbox, self._subscriber = store, outbox, subscriber
         self._clock, self._root = clock, root
-        self._turns = Turns(store, clock, lease_s=lease_s)
+        self._turns = Turns(store, clock, lease_s=lease_s, owners=owners)
         self._runs: dict[str, _Run] = {}
         self._is_closing = False
         self._announced: LRUCache[str, None] = LRUCache(_CACHED_MARKS)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AnyOf, Compare, Exists, Op, Stored
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Op, Stored
+from kubevnfm_worker.leases import lease_end, lease_is_over
 
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION
 
@@ -25,21 +26,45 @@ _NO_OWNER: Final = "-"
 class Turns:
     """The turns that this process takes."""
 
-    def __init__(self, store: DocumentStore, clock: Clock, *, lease_s: float) -> None:
-        """``lease_s``: how long a process that was killed keeps its turn."""
-        self._store, self._clock, self._lease_s = store, clock, lease_s
-        self._me = new_id()
+    def __init__(self, store: DocumentStore, clock: Clock, *, lease_s: float, owners: Owners) -> None:
+        """``lease_s``: how long a process that was killed keeps its turn, unless ``owners`` know that it has ended."""
+        self._store, self._clock, self._lease_s, self._owners = store, clock, lease_s, owners
+        self._me = owners.new()
 
     async def acquire(self, subscription_id: str, command_id: str) -> Stored | None:
         """Return the subscription, this process's until `end`; None if it is taken, or does not exist."""
         now = self._clock.now()
-        is_free = AnyOf([Exists("turn/owner", exists=False), Compare("turn/until", Op.LT, [rfc3339(now)])])
-        turn = {"owner": self._me, "command": command_id, "until": rfc3339(now + timedelta(seconds=self._lease_s))}
+        has_lease = Compare("turn/owner", Op.NEQ, [_NO_OWNER])
+        is_free = AnyOf(
+            [
+                Exists("turn/owner", exists=False),
+                Compare("turn/until", Op.LT, [rfc3339(now)]),
+                AllOf([has_lease, lease_is_over("turn/until", now, self._lease_s)]),
+            ]
+        )
+        return await self._take(subscription_id, command_id, is_free) or await self._inherit(
+            subscription_id, command_id
+        )
+
+    async def _take(self, subscription_id: str, command_id: str, where: Filter) -> Stored | None:
+        turn = {"owner": self._me, "command": command_id, "until": lease_end(self._clock.now(), self._lease_s)}
         try:
             # One conditional write: if two processes try at once, only one of them gets the turn.
-            return await self._store.update(COLLECTION, subscription_id, {"turn": turn}, where=is_free)
+            return await self._store.update(COLLECTION, subscription_id, {"turn": turn}, where=where)
         except RevisionConflict:
             return None
+
+    async def _inherit(self, subscription_id: str, command_id: str) -> Stored | None:
+        """Take the turn of a process that has ended."""
+        stored = await self._store.get(COLLECTION, subscription_id)
+        if stored is None or not self._has_owner_ended(stored.body.get("turn", {})):
+            return None
+        theirs = Compare("turn/owner", Op.EQ, [stored.body["turn"]["owner"]])
+        return await self._take(subscription_id, command_id, theirs)
+
+    def _has_owner_ended(self, turn: JsonMapping) -> bool:
+        owner = str(turn.get("owner", _NO_OWNER))
+        return owner != _NO_OWNER and self._owners.has_ended(owner)
 
     async def renew(self, subscription_id: str) -> None:
         """Renew the turn periodically; return when it is lost."""
@@ -48,7 +73,7 @@ class Turns:
         while True:
             await asyncio.sleep(self._lease_s / 3)
             asked_at = loop.time()
-            until = rfc3339(self._clock.now() + timedelta(seconds=self._lease_s))
+            until = lease_end(self._clock.now(), self._lease_s)
             try:
                 async with asyncio.timeout_at(held_until):
                     await self._store.update(
@@ -79,7 +104,7 @@ class Turns:
         """
         fields, unset = dict(facts), ["turn"]
         if back_off_s is not None:
-            until = rfc3339(self._clock.now() + timedelta(seconds=back_off_s))
+            until = lease_end(self._clock.now(), back_off_s)
             fields["turn"], unset = {"owner": _NO_OWNER, "command": command_id, "until": until}, []
         return await self._update(subscription_id, fields, unset=unset)
 
@@ -103,7 +128,11 @@ class Turns:
     def is_taken(self, subscription: Stored) -> bool:
         """Return whether a process delivers, or the subscriber's back-off lasts."""
         turn = subscription.body.get("turn", {})
-        return bool(turn) and datetime.fromisoformat(turn["until"]) >= self._clock.now()
+        if not turn or self._has_owner_ended(turn):
+            return False
+        if turn.get("owner") == _NO_OWNER:
+            return datetime.fromisoformat(turn["until"]) >= self._clock.now()
+        return lease_left_s(turn["until"], self._clock.now(), self._lease_s) > 0
 
     @staticmethod
     def command_of(subscription: Stored) -> str | None:

@@ -99,7 +99,13 @@ async def notification_parts(
             certified = Certified(with_certificate, tls.certificate)
         subscriber = HttpSubscriber(session, certified=certified, rules=rules, ring=ring)
         notifications = Notifications(
-            store=store, outbox=outbox, subscriber=subscriber, clock=clock, root=root, lease_s=lease_s
+            store=store,
+            outbox=outbox,
+            subscriber=subscriber,
+            clock=clock,
+            root=root,
+            lease_s=lease_s,
+            owners=backends.owners,
         )
         log = EventLog(store, clock)
         feed = EventFeed(log)

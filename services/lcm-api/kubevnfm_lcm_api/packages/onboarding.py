@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -15,7 +15,7 @@ from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, PackageChecked, PackageFetched
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -23,6 +23,7 @@ from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored, by
+from kubevnfm_worker.leases import lease_end, lease_is_over
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
@@ -45,7 +46,7 @@ from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 log = structlog.get_logger()
 
-_UPLOAD_LEASE: Final = timedelta(seconds=60)
+_UPLOAD_LEASE_S: Final = 60.0
 """How long an upload stays reserved for a process that no longer renews it."""
 _RENEW_AFTER: Final = timedelta(seconds=15)
 _MAX_FETCHES: Final = 8
@@ -127,7 +128,7 @@ class Onboarding:
             raise _taken() from error
 
     def _lease(self, upload_id: str) -> dict[str, str]:
-        return {"id": upload_id, "host": _HOST, "until": rfc3339(self._clock.now() + _UPLOAD_LEASE)}
+        return {"id": upload_id, "host": _HOST, "until": lease_end(self._clock.now(), _UPLOAD_LEASE_S)}
 
     async def _renewing(
         self, package_id: str, upload_id: str, ours: Filter, chunks: AsyncIterator[bytes]
@@ -155,13 +156,13 @@ class Onboarding:
         now = self._clock.now()
         for stored in await self._store.find(COLLECTION, Query(_SENT_UPLOADS)):
             lease = stored.body.get("internal", {}).get("upload")
-            if lease is None or lease["host"] == _HOST or datetime.fromisoformat(lease["until"]) < now:
+            if lease is None or lease["host"] == _HOST or not lease_left_s(lease["until"], now, _UPLOAD_LEASE_S):
                 theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
                 await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
 
     async def reset_expired(self) -> None:
         """Reset uploads with an expired lease. Raises StoreUnavailable."""
-        late = Compare("internal/upload/until", Op.LT, [rfc3339(self._clock.now())])
+        late = lease_is_over("internal/upload/until", self._clock.now(), _UPLOAD_LEASE_S)
         for stored in await self._store.find(COLLECTION, Query(AllOf([_SENT_UPLOADS, late]))):
             # The condition once more: the lease may have been renewed since the read.
             await self._reset(stored.id, AllOf([_SENT_UPLOADS, late]))

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -16,8 +17,10 @@ from kubevnfm_access.caller import Caller, Role
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.owners import Owners
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.http.bodies import FORM, JSON, read_json
 from kubevnfm_lcm_api.http.context import HttpContext
@@ -196,11 +199,12 @@ async def test_a_refused_request_frees_its_key_and_a_broken_one_keeps_it_for_the
 
 async def test_after_the_end_of_a_process_its_lease_expires(resource: Resource) -> None:
     """Two gateways at once: one of them continues."""
-    keys = IdempotencyKeys(resource.store, RING, resource.clock)
+    keys = IdempotencyKeys(resource.store, RING, resource.clock, Owners())
     (await resource.post()).must(201)
     (record,) = await resource.store.find(COLLECTION, Query())
     crashed = {"state": "running", "owner": "another process"}
-    await resource.store.update(COLLECTION, record.id, {**crashed, "leaseUntil": "2999-01-01T00:00:00.000Z"})
+    until = rfc3339(resource.clock.now() + timedelta(seconds=LEASE_S))
+    await resource.store.update(COLLECTION, record.id, {**crashed, "leaseUntil": until})
     assert (await resource.post()).headers["Retry-After"] == "1"
     await keys.renew(Claim(record.id, "another process", ""))
     resource.clock.ahead_s = LEASE_S - 1
@@ -217,7 +221,7 @@ async def test_after_the_end_of_a_process_its_lease_expires(resource: Resource) 
 
 async def test_a_cancelled_request_frees_its_key(resource: Resource) -> None:
     """As at the end of the process, when the gateway closes."""
-    keys = IdempotencyKeys(resource.store, RING, resource.clock)
+    keys = IdempotencyKeys(resource.store, RING, resource.clock, Owners())
     claim = await keys.claim("r", "d")
     assert isinstance(claim, Claim)
     await keys.release(claim, is_refused=False)
@@ -238,7 +242,7 @@ async def test_an_answer_that_is_too_large_is_not_kept(resource: Resource) -> No
 
 async def test_old_records_are_removed(resource: Resource) -> None:
     (await resource.post()).must(201)
-    keys = IdempotencyKeys(resource.store, RING, resource.clock)
+    keys = IdempotencyKeys(resource.store, RING, resource.clock, Owners())
     await keys.remove_old()
     assert await resource.store.count(COLLECTION, AllOf(), limit=9) == 1
     resource.clock.ahead_s = 24 * 3600 + 1

@@ -10,6 +10,7 @@ import pytest
 from kubevnfm_bus.port import Ack, Again, Delivery
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import PackageChanged
+from kubevnfm_kit.owners import Owners
 from kubevnfm_lcm_api.notifications.delivery import Notifications
 from kubevnfm_store.sqlite.store import SqliteStore
 from worlds.set_clock import SetClock
@@ -36,6 +37,6 @@ async def test_it_is_delivered_again_until_the_other_is_taken_for_lost(
     async with SqliteStore.open(tmp_path / "documents.db") as store:
         clock = SetClock(now + timedelta(seconds=age_s))
         notifications = Notifications(
-            store=store, outbox=NOTHING, subscriber=NOTHING, clock=clock, root="", lease_s=1.0
+            store=store, outbox=NOTHING, subscriber=NOTHING, clock=clock, root="", lease_s=1.0, owners=Owners()
         )
         assert isinstance(await notifications.announce(Delivery(early, deliveries=1)), verdict)

@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_events.objects import PodFacts
+from kubevnfm_kit.clock import machine_now
 
 from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
@@ -172,7 +173,7 @@ class HealRun:
         found = await running_parts(self.wait.cluster, self.wait.vnf_instance_id, [entry.key for entry in entries])
         uids = {uid_of(bodies[entry.key]): entry.key for entry in entries}
         ready = dict.fromkeys(uids.values(), 0)
-        seen = Observation(now=self.wait.clock.now())
+        seen = Observation(now=machine_now(self.wait.clock))
         for pod, owner in owned_parts(uids, found):
             ready[uids[owner]] += is_running(pod) and judge(pod, seen).is_current
         counts = [(key, count, _wanted(bodies[key])) for key, count in ready.items()]

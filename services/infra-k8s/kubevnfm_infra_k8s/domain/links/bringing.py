@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_events.links import LinkStatus
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, machine_now, rfc3339
 from kubevnfm_kit.error_text import bounded
 
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
@@ -114,7 +114,7 @@ class Bringing:
         for entry in link.objects:
             resource = await self.cluster.resource(entry.api_version, entry.kind)
             there = None if resource is None else await self.cluster.get(resource, entry.key)
-            found = _drift(entry, there, made.get(entry.key), self.clock.now())
+            found = _drift(entry, there, made.get(entry.key), machine_now(self.clock))
             if found is not None:
                 break
         if found is None and await self._unlabelled(link):
@@ -248,7 +248,7 @@ class Bringing:
 
     async def _check_ready(self, link: Link, present: Sequence[tuple[Made, Body]]) -> None:
         """Raise LinkFailed for an object that has failed, whatever the others wait for; else NotYet unless all are ready."""
-        judged = [(each, body, readiness(body, self.clock.now())) for each, body in present]
+        judged = [(each, body, readiness(body, machine_now(self.clock))) for each, body in present]
         for each, _, verdict in judged:
             if verdict.status is Status.FAILED:
                 raise LinkFailed(f"{each.key}: {verdict.message}")

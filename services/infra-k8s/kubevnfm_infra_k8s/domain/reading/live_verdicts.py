@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.passing_objects import is_passing_kind
@@ -28,7 +28,7 @@ class LiveVerdicts:
         key = ObjectKey(seen.api_version, seen.kind, seen.namespace or "", seen.name)
         if seen.body is None and await self._has_ended(seen.vnf_instance_id, key):
             return ObjectVerdict(judgement="Current", message="has done its work, and does not exist any more")
-        now = self.clock.now()
+        now = machine_now(self.clock)
         try:
             # The last change is not known. A custom resource that has no status so long after its creation gets none.
             unchanged_s = 0.0 if seen.body is None else age_s(seen.body, now)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
@@ -249,7 +249,7 @@ class ReadinessWait:
             is_ending = field_at(body, "metadata", "deletionTimestamp") is not None
             return Verdict(Status.TERMINATING, "is being deleted") if is_ending else CURRENT
         seen = Observation(
-            now=self.clock.now(),
+            now=machine_now(self.clock),
             unchanged_s=unchanged_s,
             has_status=each.resource.has_status,
             waits_for_consumer=waits_for_consumer,

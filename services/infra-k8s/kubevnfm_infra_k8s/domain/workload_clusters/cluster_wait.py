@@ -10,7 +10,7 @@ from typing import Final
 
 from kubevnfm_events.capi import ClusterStage, ClusterTimeouts
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 
 from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE
@@ -130,7 +130,7 @@ class ClusterWait:
         look_until, reported = loop.time() + within_s, -_SHORTEST_REPORT_S
         while True:
             objects = objects_in(self.view, self.kinds, self.workload.name)
-            now = assess(objects, goal, Observation(now=self.clock.now()))
+            now = assess(objects, goal, Observation(now=machine_now(self.clock)))
             # Asked only here, because it costs requests, and awaited by the changes that follow.
             behind = await self.of_class(objects) if now.is_done and goal.is_settled else ""
             if now.is_done and not behind:

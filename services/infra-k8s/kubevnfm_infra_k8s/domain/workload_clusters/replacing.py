@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from kubevnfm_events.capi import CheckMachines, MachineFacts
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, machine_now
 
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import is_leaving, is_of_control_plane
@@ -97,7 +97,7 @@ class Replacement:
         is_at_risk = False
         if not is_asked:
             try:
-                check_quorum(self._objects(), body, Observation(now=self.clock.now()))
+                check_quorum(self._objects(), body, Observation(now=machine_now(self.clock)))
             except QuorumAtRisk:
                 if not is_forced:
                     raise
@@ -121,7 +121,7 @@ class Replacement:
         look_until = loop.time() + within_s
         while True:
             objects, now = self._objects(), self.clock.now()
-            awaited = self._awaited(objects, Observation(now=now))
+            awaited = self._awaited(objects, Observation(now=machine_now(self.clock)))
             if not awaited:
                 return objects
             left_s = (self.deadline - now).total_seconds()

@@ -14,6 +14,7 @@ from aiohttp import web
 from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_events.lcm import InstanceDeleted
+from kubevnfm_kit.clock import machine_now
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
@@ -161,7 +162,7 @@ class _Permission:
                 return False
             self._caller, self._asked_at = caller, self._loop.time()
         expires = self._caller.expires
-        return expires is None or self._clock.now().timestamp() < expires
+        return expires is None or machine_now(self._clock).timestamp() < expires
 
 
 async def end_streams(app: web.Application) -> None:

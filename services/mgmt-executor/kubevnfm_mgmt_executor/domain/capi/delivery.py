@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from kubevnfm_clients import callback as signing
-from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.clock import Clock, machine_now, rfc3339
 
 from kubevnfm_mgmt_executor.domain.capi.answers import (
     LONGEST_S,
@@ -86,7 +86,7 @@ class Sender:
         while True:
             answer = await self.receivers.post(request.url, request.body, self._headers(request, offset_s))
             tries = replace(tries, made=tries.made + 1, spent_s=self.rhythm.monotonic() - began)
-            now = self.clock.now().timestamp()
+            now = machine_now(self.clock).timestamp()
             match next_move(answer, tries, now=now, jitter=self.rhythm.jitter()):
                 case Accepted() as accepted:
                     return accepted
@@ -109,7 +109,7 @@ class Sender:
             signing.instance_key(self.master_keys[number - 1], request.vnf_instance_id),
             request.body,
             vnf_instance_id=request.vnf_instance_id,
-            timestamp=round(self.clock.now().timestamp() + offset_s),
+            timestamp=round(machine_now(self.clock).timestamp() + offset_s),
             nonce=secrets.token_urlsafe(_NONCE_BYTES),
             idempotency_key=request.idempotency_key,
             target=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),

@@ -1,0 +1,57 @@
+"""Owners of leases: which of them are known to have ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from kubevnfm_kit.owners import Owners, ProcessName
+
+THIS = replace(ProcessName.of_this(), host="one", boot="boot", namespace="pid:[1]")
+
+
+def owner_in(process: ProcessName | str) -> str:
+    return f"vim-registry/some-id@{process}"
+
+
+def test_an_owner_in_a_process_that_runs_has_not_ended() -> None:
+    owners = Owners()
+    assert not owners.has_ended(owners.new())
+    assert not owners.has_ended(Owners().new())
+
+
+def test_an_owner_in_a_process_that_has_ended_is_known() -> None:
+    said = "from kubevnfm_kit.owners import Owners; print(Owners().new())"
+    ended = subprocess.run([sys.executable, "-c", said], check=True, capture_output=True, text=True).stdout.strip()
+    assert Owners().has_ended(f"vim-registry/{ended}")
+
+
+@pytest.mark.parametrize(
+    ("process", "has_ended"),
+    [
+        # Its process id was given to another one, here to this one.
+        (replace(THIS, started="1"), True),
+        (replace(THIS, namespace="pid:[2]"), True),
+        (replace(THIS, namespace="pid:[2]", host="other"), False),
+        (replace(THIS, namespace="pid:[2]", pid=THIS.pid + 1), False),
+        (replace(THIS, boot="another", started="1"), False),
+        (replace(THIS, boot="", started="1"), False),
+        ("as earlier releases wrote it", False),
+    ],
+)
+def test_what_one_process_knows_of_another(process: ProcessName | str, *, has_ended: bool) -> None:
+    """A container that is started again has its host name and another namespace; other machines have another boot."""
+    assert Owners(this=THIS).has_ended(owner_in(process)) == has_ended
+
+
+def test_the_only_process_of_a_database_knows_that_all_others_have_ended() -> None:
+    owners = Owners(is_alone=True)
+    assert not owners.has_ended(owners.new())
+    assert owners.has_ended(owner_in(replace(THIS, boot="another")))
+    assert owners.has_ended("as-earlier-releases-wrote-it")
+
+
+def test_a_name_is_read_as_it_was_written() -> None:
+    assert ProcessName.read(str(THIS)) == THIS
