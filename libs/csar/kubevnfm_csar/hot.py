@@ -5,22 +5,28 @@
 
 from __future__ import annotations
 
+import base64
 import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_csar.files import PackageFiles, read_text
+from kubevnfm_csar.files import PackageFiles, locate, read_text
 from kubevnfm_csar.vnfd.marks import hidden_parameters
 
+IMAGES: Final = "Files/images/"
+"""The folder of disk images."""
 PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 SERVER: Final = "OS::Nova::Server"
 VOLUME: Final = "OS::Cinder::Volume"
+_VERSION: Final = re.compile(r"^[{ ]?[\"']?heat_template_version[\"']?\s*:", re.MULTILINE)
 _GROUPS: Final = frozenset({"OS::Heat::AutoScalingGroup", "OS::Heat::ResourceGroup", "OS::Heat::InstanceGroup"})
 
 
@@ -72,6 +78,8 @@ class BaseHot(BaseModel):
     top: Template
     nested: dict[str, Template]
     """By the file's last name."""
+    attached: dict[str, str] = Field(default_factory=dict)
+    """Content by name, as ``get_file`` of a template has it; base64 for a file that is no UTF-8."""
 
     @property
     def hidden_parameters(self) -> frozenset[str]:
@@ -95,32 +103,127 @@ class BaseHot(BaseModel):
 
     @property
     def file_texts(self) -> dict[str, str]:
-        """Text of the nested templates by file name, as Heat's ``files`` takes them."""
-        return {name: one.text for name, one in self.nested.items()}
+        """All files that go to Heat with the top template, by the names that the templates have for them."""
+        named = {
+            kind: self.nested[posixpath.basename(kind)].text for one in self.templates for _, kind in _file_types(one)
+        }
+        return {**{name: one.text for name, one in self.nested.items()}, **named, **self.attached}
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """The top template and the nested ones."""
+        return (self.top, *self.nested.values())
 
 
 def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
     """Return the flavour's templates; None if the package has none for it (a CNF, or a VNF described by TOSCA only).
 
-    Raises: PackageRefused unless there is exactly one top template, each is a Heat template, and every nested file that
-    one names is there.
+    Raises: PackageRefused unless there is exactly one top template, each is a Heat template, and every file that one names
+    is there.
     """
     folder = f"BaseHOT/{flavour_id}/"
     here = [name for name in files.below(folder) if name.endswith((".yaml", ".yml"))]
     if not here:
         return None
-    tops = [name for name in here if "/" not in name.removeprefix(folder)]
+    # YAML for `get_file` may be beside the templates: it has no version of Heat's.
+    others = {path for path in here if not _VERSION.search(read_text(files, path))}
+    if others:
+        others &= _attached_paths(files, here)
+    tops = [name for name in here if "/" not in name.removeprefix(folder) and name not in others]
     if len(tops) != 1:
         raise PackageRefused(f"there must be exactly one template beside nested/, found {len(tops)}", file=folder)
     nested: dict[str, Template] = {}
     for path in here:
-        if path.startswith(f"{folder}nested/"):
+        if path.startswith(f"{folder}nested/") and path not in others:
             one = _template(files, path)
             nested[one.name] = one
     hot = BaseHot(flavour_id=flavour_id, top=_template(files, tops[0]), nested=nested)
-    for one in (hot.top, *nested.values()):
+    for one in hot.templates:
         _check_nested(hot, one)
-    return hot
+    return hot.model_copy(update={"attached": _attached(files, hot)})
+
+
+def nested_templates(files: Mapping[str, str], known: Mapping[str, JsonObject] = {}) -> dict[str, JsonObject]:
+    """Return the parsed templates among the files of a stack, by name; ``known``: parsed ones by their text."""
+    found = {}
+    for name, text in files.items():
+        if text in known:
+            found[name] = known[text]
+        elif name.endswith((".yaml", ".yml")) and _VERSION.search(text):
+            found[name] = parse_heat_yaml(text, name=name)
+    return found
+
+
+def _attached_paths(files: PackageFiles, paths: Iterable[str]) -> set[str]:
+    """Return the files that ``get_file`` of those of the files names that are templates."""
+    found = set[str]()
+    for path in paths:
+        if _VERSION.search(text := read_text(files, path)):
+            body = parse_heat_yaml(text, name=path, is_package=True)
+            found |= {place for name in _get_files(body, path) if (place := _place(files, name, path)) is not None}
+    return found
+
+
+def _attached(files: PackageFiles, hot: BaseHot) -> dict[str, str]:
+    """Return the content of the files that ``get_file`` names, as the openstack client sends them. Raises PackageRefused."""
+    paths: dict[str, str] = {name: one.path for name, one in hot.nested.items()}
+    found: dict[str, str] = {}
+    left = files.limits.text_bytes
+    for template in hot.templates:
+        for name in _get_files(template.body, template.path):
+            place = _place(files, name, template.path)
+            if place is None:
+                raise PackageRefused(
+                    f"get_file: {name}: a file of the package expected, which it does not hold", file=template.path
+                )
+            # Services that create stacks get packages without them.
+            if place.startswith(IMAGES):
+                raise PackageRefused(
+                    f"get_file: {name}: a file that is not below {IMAGES} expected", file=template.path
+                )
+            # Heat has one list of files for all templates of a stack.
+            if paths.setdefault(name, place) != place:
+                raise PackageRefused(
+                    f"get_file: {name} is {place} here and {paths[name]} in another template: different names expected",
+                    file=template.path,
+                )
+            if name in found:
+                continue
+            left -= files.size(place)
+            if left < 0:
+                raise PackageRefused(
+                    f"get_file: {name}: more than the {files.limits.text_bytes} bytes allowed for all files",
+                    file=template.path,
+                )
+            with files.open(place) as stream:
+                found[name] = _sent(stream.read(files.size(place)))
+    return found
+
+
+def _place(files: PackageFiles, name: str, template: str) -> str | None:
+    return None if "://" in name else locate(files, name, beside=template)
+
+
+def _sent(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return base64.encodebytes(raw).decode()
+
+
+def _get_files(body: object, path: str) -> Iterator[str]:
+    """Yield each argument of ``get_file``. Raises PackageRefused for one that is no text, which Heat does not take."""
+    nodes = [body]
+    for node in nodes:
+        if isinstance(node, dict):
+            if set(node) == {"get_file"}:
+                if not isinstance(node["get_file"], str):
+                    raise PackageRefused("get_file: the name of a file expected", file=path)
+                yield node["get_file"]
+            else:
+                nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
 
 
 def _template(files: PackageFiles, path: str) -> Template:

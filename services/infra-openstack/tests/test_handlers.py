@@ -84,7 +84,8 @@ async def test_a_stack_is_created_and_its_servers_are_reported(world: World) -> 
         "image": "ubuntu",
     }
     assert order.parameters["nfv"]["CP"]["masterNode_CP1"] == {"network": "net0"}
-    assert "worker.yaml" in order.files
+    assert set(order.files) == {"worker.yaml", "../../../Scripts/boot.sh"}
+    assert order.files["../../../Scripts/boot.sh"] == "#!/bin/sh\necho booted\n"
 
 
 async def test_a_repeated_create_creates_no_second_stack(world: World) -> None:

@@ -73,7 +73,7 @@ class UserDataProcess:
         return HeatInput(
             found.parameters,
             hot.top.text if found.template is None else found.template,
-            found.files if "files" in found.model_fields_set else hot.file_texts,
+            {**hot.attached, **found.files} if "files" in found.model_fields_set else hot.file_texts,
         )
 
     async def change(
@@ -88,6 +88,7 @@ class UserDataProcess:
             parameters=found.parameters or {},
             template=found.template,
             files=found.files,
+            attached=hot.attached,
             is_whole=found.existing is False,
         )
 

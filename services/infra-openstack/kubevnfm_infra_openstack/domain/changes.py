@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubevnfm_csar.documents import parse_heat_yaml
+from kubevnfm_csar.hot import nested_templates
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
@@ -261,16 +262,15 @@ class StackChanges:
         """Return the change that a class's result describes; its template and parameters are merge patches."""
         if patch.is_whole:
             template = patch.template or live.definition.template
-            return StackChange(
-                tags, command.timeout_s, template, patch.files or live.definition.files, patch.parameters, is_whole=True
-            )
+            files = {**patch.attached, **patch.files} if patch.files else {**live.definition.files, **patch.attached}
+            return StackChange(tags, command.timeout_s, template, files, patch.parameters, is_whole=True)
         merged = None
         if patch.template is not None:
             merged = merge_patch(live.definition.template, await _parsed(patch.template, "template of the user data"))
         parameters = {
             name: merge_patch(present_value(live.definition, name), value) for name, value in patch.parameters.items()
         }
-        return StackChange(tags, command.timeout_s, merged, patch.files, parameters)
+        return StackChange(tags, command.timeout_s, merged, {**patch.attached, **patch.files}, parameters)
 
     async def _resized(
         self,
@@ -366,4 +366,4 @@ async def _parsed(text: str, name: str) -> Template:
 
 
 async def _nested(files: Mapping[str, str]) -> Templates:
-    return {name: await _parsed(text, name) for name, text in files.items() if name.endswith((".yaml", ".yml"))}
+    return await asyncio.to_thread(nested_templates, files)

@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 from kubevnfm_csar.documents import parse_heat_yaml
-from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.hot import BaseHot, nested_templates
 from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage
 from kubevnfm_events.stacks import CreateResources, StackCommand, StackResources
 from kubevnfm_kit.errors import NotFound
@@ -172,5 +172,4 @@ async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Template, Te
 
     template = heat.template
     top = await parsed(template, "template of the user data") if isinstance(template, str) else template
-    nested = {n: await parsed(text, n) for n, text in heat.files.items() if n.endswith((".yaml", ".yml"))}
-    return top, nested
+    return top, await asyncio.to_thread(nested_templates, heat.files, known)

@@ -236,6 +236,8 @@ class HeatPatch:
     template: str | None = None
     """HOT text, a merge patch for the stack's template."""
     files: Mapping[str, str] = field(default_factory=dict)
+    attached: Mapping[str, str] = field(default_factory=dict)
+    """Files of the package that its templates read, which the class does not return."""
     is_whole: bool = False
     """The result is complete and replaces the stack's present input (``existing: False``)."""
 

@@ -50,7 +50,7 @@ async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None
 
 def check_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, hot: BaseHot | None) -> None:
     """Raise InvalidInput for a connection point that neither the flavour nor its templates have."""
-    texts = [hot.top.text, *hot.file_texts.values()] if hot is not None else []
+    texts = [one.text for one in hot.templates] if hot is not None else []
     for index, link in enumerate(links):
         for number, cp in enumerate(link.ext_cps):
             # User data may read a name that the VNFD does not have, and hand it to a parameter of its template.

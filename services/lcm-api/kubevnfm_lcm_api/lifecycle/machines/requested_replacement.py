@@ -210,7 +210,7 @@ def _check_new_points(change: PackageChange, flavour: Flavour, hot: BaseHot | No
 
     A name that the templates contain is left to the stack: it may be that of a floating IP.
     """
-    texts = [hot.top.text, *hot.file_texts.values()] if hot is not None else []
+    texts = [one.text for one in hot.templates] if hot is not None else []
     for index, (vdu_id, vdu) in enumerate(change.params.items() if "new" in change.coordination else ()):
         name = vdu["new_vnfc_param"]["cp_name"]
         # Templates may number the resources of each machine, and user data add the numbers.

@@ -16,7 +16,7 @@ from typing import Final
 
 from cachetools import LRUCache
 from kubevnfm_csar.files import FolderFiles
-from kubevnfm_csar.hot import BaseHot, read_base_hot
+from kubevnfm_csar.hot import IMAGES, BaseHot, read_base_hot
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 
@@ -32,7 +32,6 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can store."""
 _MODE: Final = 0o100644
 _COPIED_BYTES: Final = 1024 * 1024
-_IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
 
 
@@ -117,7 +116,7 @@ def _read(folder: Path, paths: Sequence[str], limit_bytes: int) -> Mapping[str, 
 def _pack(folder: Path, path: Path) -> None:
     """Zip the files without VM images."""
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
-    _zip(folder, sorted(name for name in names if not name.startswith(_IMAGES)), path)
+    _zip(folder, sorted(name for name in names if not name.startswith(IMAGES)), path)
 
 
 def _selected(folder: Path, path: Path, names: Sequence[str]) -> Path:
