@@ -24,14 +24,18 @@ from packages.package_variants import variant
 from real.real_kubernetes import RealKubernetes
 from targets import single
 
-COUNT = 500
-_ROUNDS = 3
-_GOAL = 1.2
+ROUNDS_BY_COUNT = {50: 3, 500: 3, 2000: 1}
+_GOAL = 1.0
+_PROCESSOR_S = {500: 3.0}
+"""The goal for the processor time of an instantiate, by the number of objects."""
 _FILE = "Files/kubernetes/many.yaml"
 
 
-def manifests(count: int) -> str:
-    """Return that many objects of the kinds that packages have many of, in YAML."""
+def manifests(count: int, *, is_sorted: bool = False) -> str:
+    """Return that many objects of the kinds that packages have many of, in YAML.
+
+    Their kinds alternate, as in a package by component, unless they are sorted by kind.
+    """
     made: list[dict[str, object]] = []
     for number in range(count // 5):
         name = f"part-{number}"
@@ -52,7 +56,7 @@ def manifests(count: int) -> str:
                 "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
             },
         ]
-    return yaml.safe_dump_all(made, sort_keys=False)
+    return yaml.safe_dump_all(sorted(made, key=lambda each: str(each["kind"])) if is_sorted else made, sort_keys=False)
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,19 @@ class Kubectl:
             await self.run("delete", "namespace", name)
 
 
-async def objects(given: RealKubernetes, count: int = COUNT) -> list[Figure]:
+async def objects(given: RealKubernetes) -> list[Figure]:
+    """Measure sets of each size, interleaved and sorted."""
+    return [
+        figure
+        for count in ROUNDS_BY_COUNT
+        for is_sorted in (False, True)
+        for figure in await _set(given, count, is_sorted=is_sorted)
+    ]
+
+
+async def _set(given: RealKubernetes, count: int, *, is_sorted: bool) -> list[Figure]:
     """Measure the same objects by kubectl and by an instantiate, in turn."""
+    processor_s: list[float] = []
     by_kubectl: list[float] = []
     by_kubevnfm: list[float] = []
     terminated: list[float] = []
@@ -114,7 +129,7 @@ async def objects(given: RealKubernetes, count: int = COUNT) -> list[Figure]:
         folder = Path(made)
         kubectl = Kubectl.login(given, folder)
         file = folder / "many.yaml"
-        file.write_text(manifests(count))
+        file.write_text(manifests(count, is_sorted=is_sorted))
         package = folder / "many.zip"
         vnfd_id = str(uuid4())
         package.write_bytes(variant(folder, vnfd_id=vnfd_id, files={_FILE: file.read_text()}))
@@ -122,7 +137,7 @@ async def objects(given: RealKubernetes, count: int = COUNT) -> list[Figure]:
             async with GatewayClient(target.url) as client:
                 await client.onboard(package)
             vim = await _registered(load, given)
-            for _ in range(_ROUNDS):
+            for _ in range(ROUNDS_BY_COUNT[count]):
                 async with kubectl.namespace() as namespace:
                     by_kubectl.append(
                         await kubectl.run("apply", "--server-side", "--namespace", namespace, "-f", str(file))
@@ -136,14 +151,18 @@ async def objects(given: RealKubernetes, count: int = COUNT) -> list[Figure]:
                         "vimConnectionInfo": connection,
                     }
                     instance = await load.create(vnfd_id)
+                    before = sum(target.processor_s().values())
                     by_kubevnfm.append(await load.operate([instance], "instantiate", wanted))
+                    processor_s.append(sum(target.processor_s().values()) - before)
                     terminated.append(await load.operate([instance], "terminate", {"terminationType": "FORCEFUL"}))
+    what = f"{count} objects, {'sorted' if is_sorted else 'interleaved'}"
     ratios = [mine / theirs for mine, theirs in zip(by_kubevnfm, by_kubectl, strict=True)]
     return [
-        Figure(f"kubectl apply --server-side, {count} objects", "s", by_kubectl),
-        Figure(f"instantiate a package of {count} objects", "s", by_kubevnfm),
+        Figure(f"kubectl apply --server-side, {what}", "s", by_kubectl),
+        Figure(f"instantiate a package of {what}", "s", by_kubevnfm),
         Figure("the second divided by the first", "", ratios, _GOAL),
-        Figure(f"terminate it ({count} objects)", "s", terminated),
+        Figure("processor time of the instantiate", "s", processor_s, _PROCESSOR_S.get(count)),
+        Figure(f"terminate it ({what})", "s", terminated),
     ]
 
 

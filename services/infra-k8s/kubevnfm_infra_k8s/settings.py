@@ -40,7 +40,8 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     """How long a command waits for its objects before it is put back and delivered again. Must be below the broker's
     timeout for acknowledgements."""
     settle_s: float = Field(default=5.0, ge=0)
-    """A custom resource without a status counts as ready after it has not changed for this time. Its controller needs
+    """A custom resource without a status counts as ready after it has not changed for this time, or for six times as long if its kind has shown no
+    status yet. Its controller needs
     a moment to write the first status."""
     ready_timeout_s: float = Field(default=500.0, gt=0)
     """Time limit for objects to become ready, for requests without ``wait_timeout``. Tacker has the same default. A

@@ -15,7 +15,6 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
-from kubevnfm_infra_k8s.domain.api_warnings import ApiWarnings, listening
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -27,6 +26,7 @@ from kubevnfm_infra_k8s.domain.errors import (
 )
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.step_warnings import StepWarnings, listening
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.http import serving
 from kubevnfm_lab.faults import CallLedger, FaultBook
@@ -458,7 +458,7 @@ async def test_warnings_of_an_api_server_are_bounded_and_show_no_secret() -> Non
         response.headers.add("Warning", "nonsense")
         return response
 
-    app, heard = web.Application(), ApiWarnings()
+    app, heard = web.Application(), StepWarnings()
     app.router.add_route("*", "/{path:.*}", answer)
     async with (
         serving(app, host="127.0.0.1", port=0) as port,
@@ -470,7 +470,7 @@ async def test_warnings_of_an_api_server_are_bounded_and_show_no_secret() -> Non
                 body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
                 await cluster.hiding(["sword-fish"]).apply(CONFIG_MAPS, key(f"c{number}"), body)
     said = str(heard)
-    assert said.startswith('ConfigMap default/c0: "w0-0" *** xxx')
+    assert said.startswith('ConfigMap default/c0: the API server warns: "w0-0" *** xxx')
     assert heard.count == 30
     assert len(said) < 8100
     assert said.endswith("; ...")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
-from kubevnfm_infra_k8s.domain.reading.readiness import judge, last_condition
+from kubevnfm_infra_k8s.domain.reading.readiness import judge, lacks_status, last_condition
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe
@@ -226,6 +226,24 @@ def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:
     assert (early.status, early.again_in_s) == (WAIT, 3.0)
     assert judge(thing, Observation(now=NOW, unchanged_s=5.0, settle_s=5.0)).is_current
     assert judge(thing, Observation(now=NOW, has_status=False)).is_current
+
+
+@pytest.mark.parametrize(
+    ("body", "is_awaited"),
+    [
+        (obj("Thing", CR), True),
+        (obj("Thing", CR, phase="Up"), False),
+        (obj("Thing", CR, note="status.phase == Up"), False),
+        (obj("Certificate", "cert-manager.io/v1"), False),
+        (obj("VirtualMachine", "kubevirt.io/v1"), False),
+        (obj("Machine", "cluster.x-k8s.io/v1beta1"), False),
+        (obj("ConfigMap"), False),
+    ],
+)
+def test_only_kinds_without_a_rule_settle(body: dict[str, Any], *, is_awaited: bool) -> None:
+    """CR-027."""
+    assert lacks_status(body, has_status=True) is is_awaited
+    assert not lacks_status(body, has_status=False)
 
 
 @pytest.mark.parametrize("kind", [("Thing", CR), ("Certificate", "cert-manager.io/v1")])

@@ -31,7 +31,7 @@ from kubevnfm_kit.printable import printable
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
 from kubevnfm_infra_k8s.adapters.region_metrics import Sent
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
-from kubevnfm_infra_k8s.domain import api_warnings
+from kubevnfm_infra_k8s.domain import step_warnings
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -244,7 +244,8 @@ class Transport:
                 if mask is not None:
                     answer = replace(answer, mask=mask)
                 for text in answer.warnings:
-                    api_warnings.note(subject, printable(mask(text) if mask is not None else text))
+                    shown = printable(mask(text) if mask is not None else text)
+                    step_warnings.note(subject, f"the API server warns: {shown}")
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt has a new one.
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")

@@ -61,8 +61,8 @@ from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.workload_clusters.probing import probe_of
-from kubevnfm_infra_k8s.handlers.heard_warnings import HeardWarnings
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.warned_steps import WarnedSteps
 
 AGAIN_S: Final = 0.2
 """Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
@@ -107,7 +107,7 @@ class Handling:
     ready_timeout_s: float = 500.0
     cluster_ready_timeout_s: float = 1800.0
     gone_timeout_s: float = 500.0
-    heard: HeardWarnings = field(default_factory=HeardWarnings, repr=False)
+    warned: WarnedSteps = field(default_factory=WarnedSteps, repr=False)
     finalizer_patience_s: float = 30.0
     """A deletion that was asked for so long before an attempt is one of an earlier attempt; clocks may differ by less."""
 
@@ -130,7 +130,7 @@ class Handling:
             present = release or Release(command.vnf_instance_id, cluster.endpoint)
             # Access data of the request may lead to another cluster than that of the VIM whose id they have.
             vim_id = command.vim.vim_id if command.vim.is_reference else None
-            async with self.noting_silence(context), self.heard.publishing(context):
+            async with self.noting_silence(context), self.warned.publishing(context):
                 yield Step(self, context, command.vim, cluster, replace(present, vim_id=vim_id or ""))
 
     @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_secrets import Secret
-from packages.kubernetes_objects import a_deployment, a_pod, an_object
+from packages.kubernetes_objects import a_deployment, a_pod, an_object, things_of
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -160,4 +160,18 @@ async def test_what_the_api_server_warns_of_is_shown_once(ground: Any) -> None:
     what = (
         'spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'
     )
-    assert said == f"warning: the API server says: {first} and 2 more: {what}"
+    assert said == f"warning: {first} and 2 more: the API server warns: {what}"
+
+
+async def test_a_resource_that_gets_no_status_is_named_with_the_way_out(ground: Any) -> None:
+    """CR-027: nothing says whether its controller works, so the operation ends with a warning."""
+    group = f"{ground.namespace}.example"
+    definition = things_of(group)
+    definition["spec"]["versions"][0]["subresources"] = {"status": {}}
+    await ground.apply(definition, an_object("Thing", "t", api_version=f"{group}/v1"))
+    (said,) = [each.message for each in ground.site.progress if each.task == "warnings"]
+    assert said.startswith(
+        f"warning: Thing {ground.namespace}/t: counts as ready without a status, which no controller"
+    )
+    assert "kubevnfm.io/ready-when" in said
+    await ground.delete()

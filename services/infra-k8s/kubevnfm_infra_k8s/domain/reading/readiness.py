@@ -99,12 +99,26 @@ def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
         return in_progress(f"Ready of generation {ready['observedGeneration']} of {generation}")
     if ready is not None:
         return CURRENT if _is_true(body, "Ready") else in_progress(in_words(body, "Ready"))
-    is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
     left_s = seen.settle_s - seen.unchanged_s
-    # A new custom resource has no status until its controller has seen it; some controllers never write one.
-    if is_custom and seen.has_status and not body.get("status") and left_s > 0:
+    if left_s > 0 and lacks_status(body, has_status=seen.has_status):
         return Verdict(Status.IN_PROGRESS, "no status yet", again_in_s=left_s)
     return CURRENT
+
+
+def lacks_status(body: Body, *, has_status: bool) -> bool:
+    """Return whether an object is judged by its status, has none, and its kind has no rule: only time says whether it gets one.
+
+    A new custom resource has none until its controller has seen it; some controllers never write one.
+    """
+    group, kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+    if (
+        not has_status
+        or body.get("status")
+        or group in BUILT_IN_GROUPS
+        or READY_WHEN_ANNOTATION in annotations_of(body)
+    ):
+        return False
+    return (group, kind) not in _RULES and (group, kind) not in kubevirt.RULES and capi.rule_of(group, kind) is None
 
 
 # --- helpers of the rules ---------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, NoReturn
 
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, machine_now
 
+from kubevnfm_infra_k8s.domain import step_warnings
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
 from kubevnfm_infra_k8s.domain.passing_objects import has_done_its_work
@@ -24,6 +26,7 @@ from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
 from kubevnfm_infra_k8s.domain.watching.expressed import Expressed, expressing
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
 from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPods
+from kubevnfm_infra_k8s.domain.watching.unseen_resources import Patience, UnseenResources
 
 WEBHOOK_PAUSES: Final = BackOff(first_s=1.0, longest_s=8.0)
 """Between attempts to reach a webhook until the deadline (capi.md CR-016)."""
@@ -121,6 +124,7 @@ class ReadinessWait:
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
         pods = StuckPods(self.cluster, self.vnf_instance_id)
+        unseen = UnseenResources(self.settle_s)
         limits = dict(limits)
         async with (
             viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view,
@@ -128,23 +132,16 @@ class ReadinessWait:
         ):
             while True:
                 await expressed.update(view.bodies)
-                verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
-                # KubeVirt shows the error for a moment after the disk is ready.
-                unready = frozenset(
-                    key.name
-                    for key, each in verdicts.items()
-                    if key.kind in DISKS and not (each.is_current and view.unchanged_s(key) >= self.settle_s)
-                )
-                verdicts |= {
-                    each.key: self._judge(each, view, classes, expressed, unready)
-                    for each in awaited
-                    if unready and (each.key.group, each.key.kind) == MACHINE
-                }
+                verdicts = self._verdicts(awaited, view, classes, expressed)
+                silent = unseen.patience(awaited, verdicts, view, partial(self._left_s, limits))
+                verdicts |= self._settled(awaited, view, silent)
                 verdicts |= await self._judge_ended(awaited, verdicts)
                 ready = frozenset(key for key, verdict in verdicts.items() if verdict.is_current)
                 if is_enough(ready):
                     if await view.refreshed():
                         continue
+                    for key in silent.keys() & ready:
+                        step_warnings.note(str(key), silent[key].assumption)
                     return _Found(ready, dict(view.bodies))
                 for key in ready & limits.keys():
                     # Its limit is met; if it changes again, that of the step counts.
@@ -166,15 +163,55 @@ class ReadinessWait:
                 if left_s <= 0:
                     late = {key: verdicts[key] for key in verdicts if key in ends and ends[key] <= now}
                     await self._raise_late(late, view)
-                patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
+                until_s = look_until - loop.time()
+                if until_s <= 0 and unseen.is_counting(silent, verdicts):
+                    until_s = left_s
+                patience_s = min(left_s, until_s, soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
                 changed = await view.change(ends.keys(), within_s=patience_s)
-                if not changed and loop.time() >= look_until:
+                # The next call would begin to count again.
+                if not changed and loop.time() >= look_until and not unseen.is_counting(silent, verdicts):
                     return None
+
+    def _verdicts(
+        self, awaited: Sequence[Awaited], view: View, classes: frozenset[str] | None, expressed: Expressed
+    ) -> dict[ObjectKey, Verdict]:
+        verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
+        # KubeVirt shows the error for a moment after the disk is ready.
+        unready = frozenset(
+            key.name
+            for key, each in verdicts.items()
+            if key.kind in DISKS and not (each.is_current and view.unchanged_s(key) >= self.settle_s)
+        )
+        verdicts |= {
+            each.key: self._judge(each, view, classes, expressed, unready)
+            for each in awaited
+            if unready and (each.key.group, each.key.kind) == MACHINE
+        }
+        return verdicts
+
+    def _settled(
+        self, awaited: Sequence[Awaited], view: View, silent: Mapping[ObjectKey, Patience]
+    ) -> Mapping[ObjectKey, Verdict]:
+        """Return the verdicts on objects that lack a status."""
+        return {
+            each.key: self._verdict(
+                each,
+                view.bodies[each.key],
+                unchanged_s=silent[each.key].unchanged_s,
+                settle_s=silent[each.key].limit_s,
+            )
+            for each in awaited
+            if each.key in silent
+        }
 
     async def _raise_late(self, late: Mapping[ObjectKey, Verdict], view: View) -> NoReturn:
         error = ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, late, view.bodies))
         error.about = frozenset(late)
         raise error
+
+    def _left_s(self, limits: Mapping[ObjectKey, datetime], key: ObjectKey) -> float:
+        """Return the seconds until the limit of an object."""
+        return (min(limits.get(key, self.deadline), self.deadline) - self.clock.now()).total_seconds()
 
     def left_s(self) -> float:
         """Return the seconds until the deadline."""
@@ -244,6 +281,7 @@ class ReadinessWait:
         waits_for_consumer: frozenset[str] | None = frozenset(),
         evaluated: Evaluation | None = None,
         unready: frozenset[str] = frozenset(),
+        settle_s: float | None = None,
     ) -> Verdict:
         if each.only_exists and body is not None:
             is_ending = field_at(body, "metadata", "deletionTimestamp") is not None
@@ -253,7 +291,7 @@ class ReadinessWait:
             unchanged_s=unchanged_s,
             has_status=each.resource.has_status,
             waits_for_consumer=waits_for_consumer,
-            settle_s=self.settle_s,
+            settle_s=self.settle_s if settle_s is None else settle_s,
             only_served=each.only_served,
             until_ended=each.until_ended,
             wanted=each.wanted,

@@ -1,4 +1,4 @@
-"""Shows in the operation's view what an API server has warned of: the task ``warnings`` of the step."""
+"""Shows the warnings of a step in the operation's view: the task ``warnings``."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 from kubevnfm_worker.outcome import StepContext
 
-from kubevnfm_infra_k8s.domain.api_warnings import ApiWarnings, listening
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.step_warnings import StepWarnings, listening
 
 
 @dataclass(frozen=True)
-class HeardWarnings:
+class WarnedSteps:
     """The warnings of the last attempts of steps in this process, of which each may have several calls."""
 
-    _by_attempt: LRUCache[str, ApiWarnings] = field(default_factory=lambda: LRUCache(1000))
+    _by_attempt: LRUCache[str, StepWarnings] = field(default_factory=lambda: LRUCache(1000))
 
     @asynccontextmanager
     async def publishing(self, context: StepContext) -> AsyncIterator[None]:
-        """Publish what API servers warn of in the block, with what they did in earlier calls of the attempt."""
-        found = self._by_attempt.setdefault(f"{context.message_id}/{context.attempt}", ApiWarnings())
+        """Publish the warnings of the block, with those of earlier calls of the attempt."""
+        found = self._by_attempt.setdefault(f"{context.message_id}/{context.attempt}", StepWarnings())
         before = found.count
         try:
             with listening(found):
                 yield
         finally:
             if found.count > before:
-                what = f"warning: the API server says: {found}"
-                await Progress("warnings", context.publish).finished(what, total=found.count)
+                await Progress("warnings", context.publish).finished(f"warning: {found}", total=found.count)

@@ -1,4 +1,4 @@
-"""The warnings of API servers about what a step writes: deprecated versions, Pod Security, names that are not as they should be."""
+"""The warnings of a step about objects: what API servers say of what it writes (deprecated versions, Pod Security), and what it assumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_IN_ALL: Final = 8000
 
 
 @dataclass
-class ApiWarnings:
+class StepWarnings:
     """The warnings of one attempt of a step, each text once."""
 
     count: int = 0
@@ -47,12 +47,12 @@ class ApiWarnings:
         return shown[:_LONGEST_IN_ALL] + ("; ..." if has_more else "")
 
 
-_LISTENING: ContextVar[ApiWarnings | None] = ContextVar("api_warnings", default=None)
+_LISTENING: ContextVar[StepWarnings | None] = ContextVar("step_warnings", default=None)
 
 
 @contextmanager
-def listening(to: ApiWarnings) -> Iterator[None]:
-    """Have the warnings of all API servers noted that the block, and the tasks that it starts, write to."""
+def listening(to: StepWarnings) -> Iterator[None]:
+    """Have the warnings of the block, and of the tasks that it starts, noted."""
     before = _LISTENING.get()
     _LISTENING.set(to)
     try:
