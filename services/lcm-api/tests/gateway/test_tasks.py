@@ -718,6 +718,11 @@ async def test_a_modification_is_conditional_and_merges(world: World) -> None:
     refused = (await world.lcm("PATCH", path, {"extensions": {"x": 1}, "vnfInstanceName": "d"})).problem(422)
     assert "extensions/x" in refused["detail"]
     assert (await world.lcm("GET", path)).json["vnfInstanceName"] in {"a", "b"}
+    await world.upload(other_image(world.folder))
+    for task, body in (("change_flavour", {"newFlavourId": "large"}), ("change_vnfpkg", {"vnfdId": OTHER_IMAGE})):
+        for undeclared in ("extensions", "vnfConfigurableProperties"):
+            answer = await world.lcm("POST", f"{path}/{task}", {**body, undeclared: {"x": 1}})
+            assert f"{undeclared}/x: the VNFD does not declare" in answer.problem(422)["detail"]
 
     for patch, name, metadata in (
         ({"metadata": {"a": {"b": 1, "c": 2}}}, True, {"a": {"b": 1, "c": 2}}),

@@ -19,6 +19,7 @@ from kubevnfm_sol.lcm import (
 )
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.core.declared import check_all_declared
 from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.kind import (
     CHANGE_EXT_CONN,
@@ -73,7 +74,9 @@ async def accept_flavour(on: RequestServices, instance_id: str, asked: Asked[Cha
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown flavour or level, or the present one.
     """
     kind, vnf = await on.find(instance_id, CHANGE_FLAVOUR)
-    return await _accept(on, vnf, OperationType.CHANGE_FLAVOUR, await kind.change_flavour(vnf, asked), asked)
+    found = await kind.change_flavour(vnf, asked)
+    check_all_declared(asked.request, vnf.record.vnf, vnf.vnfd, found.flavour)
+    return await _accept(on, vnf, OperationType.CHANGE_FLAVOUR, found, asked)
 
 
 async def accept_package(
@@ -103,7 +106,12 @@ async def package_change(
     """Return what a change of package would do; nothing is stored. Raises as `accept_package`."""
     kind, vnf = await on.find(instance_id, CHANGE_VNFPKG)
     check(vnf.stored)
-    return vnf, await kind.change_package(vnf, asked)
+    found = await kind.change_package(vnf, asked)
+    if asked.request.extensions or asked.request.vnf_configurable_properties:
+        package = await on.packages.usable(asked.request.vnfd_id)
+        vnfd = await on.packages.vnfd(package.package_id, package.checksum)
+        check_all_declared(asked.request, vnf.record.vnf, vnfd, found.flavour)
+    return vnf, found
 
 
 async def accept_found_package(

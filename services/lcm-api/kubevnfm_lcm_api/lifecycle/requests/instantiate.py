@@ -12,6 +12,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, Operatio
 from kubevnfm_sol.vim import OPENSTACK
 
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.declared import check_all_declared
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
@@ -46,6 +47,7 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
     request = asked.request
     package, vnfd = await on.package_of(record)
     flavour = _flavour(vnfd, request)
+    check_all_declared(request, record.vnf, vnfd, flavour)
     # Entries may have been set by a modification before; those of the request replace them.
     connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
     parameters = request.additional_params

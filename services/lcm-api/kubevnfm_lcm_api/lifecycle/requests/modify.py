@@ -9,7 +9,7 @@ from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
-from kubevnfm_secrets import SECRET_NAMES, SecretParams
+from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
 from kubevnfm_sol.secret_destinations import moved_secret
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
@@ -17,6 +17,7 @@ from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED, check_declared
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
@@ -29,8 +30,6 @@ from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
-_DECLARED: Final = ("extensions", "vnf_configurable_properties")
-"""The KeyValuePairs whose keys the VNFD declares."""
 
 
 async def accept(
@@ -173,32 +172,19 @@ def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnf
     """Return the wanted KeyValuePairs by attribute, of those that the request names. Raises InvalidInput, Unprocessable."""
     check_not_given(request.metadata, record.vnf.metadata)
     free: dict[str, SecretParams] = {}
-    for name in ("metadata", *_DECLARED):
+    info = record.vnf.instantiated_vnf_info
+    flavour = vnfd.flavours.get(info.flavour_id) if info is not None else None
+    for name in ("metadata", *DECLARED):
         if name not in request.model_fields_set:
             continue
         patch = getattr(request, name)
         if patch is None:
             free[name] = own_part(record.vnf.metadata) if name == "metadata" else {}
             continue
-        if name in _DECLARED:
-            _check_declared(name, patch, record, vnfd)
+        if name in DECLARED:
+            check_declared(name, patch, record.vnf, vnfd, flavour)
         free[name] = merge_patch(getattr(record.vnf, name), patch)
     return free
-
-
-def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord, vnfd: Vnfd) -> None:
-    """Raise Unprocessable for a key that neither the VNFD declares nor the instance has."""
-    attribute = {"extensions": "extensions", "vnf_configurable_properties": "configurable_properties"}[name]
-    info = record.vnf.instantiated_vnf_info
-    flavour = vnfd.flavours.get(info.flavour_id) if info is not None else None
-    # Keys of the instance too: an earlier package may have declared them.
-    known = set(getattr(vnfd.initial_values, attribute)) | set(getattr(record.vnf, name))
-    if flavour is not None:
-        known |= set(getattr(flavour.initial_values, attribute))
-    for key in patch:
-        if key not in known and key != SECRET_NAMES:
-            declared = ", ".join(sorted(known)) or "none"
-            raise Unprocessable(f"{to_camel(name)}/{key}", f"the VNFD does not declare this key; declared: {declared}")
 
 
 def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, Any]) -> dict[str, VimConnectionInfo]:
