@@ -148,8 +148,13 @@ def test_another_operating_system_is_refused(tmp_path: Path) -> None:
     assert "operating system debian 11: Ubuntu 22.04 or 24.04, or Debian 12 expected" in ran.stderr
 
 
-def test_a_kernel_with_all_built_in_is_taken_as_it_is(tmp_path: Path) -> None:
-    """No /proc/modules there, and br_netfilter shows by its settings only; it goes on until it wants curl's key."""
+def test_a_kernel_with_all_built_in_is_taken_as_it_is_and_swap_of_systemd_stays_off(tmp_path: Path) -> None:
+    """SEQ-193. No /proc/modules there, and br_netfilter shows by its settings only; it goes on until it wants curl's key."""
+    own, units = tmp_path / "etc/systemd/system", ["swapfile.swap", "dev-zram0.swap", r"dev-disk-by\x2duuid-1.swap"]
+    folders = [own, tmp_path / "run/systemd/generator", tmp_path / "run/systemd/generator.late"]
+    for folder, unit in zip(folders, units, strict=True):
+        folder.mkdir(parents=True)
+        (folder / unit).write_text("[Swap]\n")
     for file, text in {
         "etc/os-release": 'ID=ubuntu\nVERSION_ID="22.04"\n',
         "etc/hostname": "a\n",
@@ -172,6 +177,7 @@ def test_a_kernel_with_all_built_in_is_taken_as_it_is(tmp_path: Path) -> None:
         "cloud-init": 0,
         "curl": 22,
         "apt-get": 96,
+        "systemctl": 0,
     }.items():
         (programs / name).write_text(f"#!/bin/sh\nexit {code}\n")
         (programs / name).chmod(0o755)
@@ -179,6 +185,8 @@ def test_a_kernel_with_all_built_in_is_taken_as_it_is(tmp_path: Path) -> None:
     ran = run("prepare", "--params", str(tmp_path / "p.env"), sysroot=tmp_path, path=f"{programs}:{os.environ['PATH']}")
     url = "https://pkgs.k8s.io/core:/stable:/v1.31/deb/Release.key"
     assert f"download of the package repository's key from {url} ended with exit code 22" in ran.stderr
+    for unit in [*units, "swap.target"]:
+        assert (own / unit).readlink() == Path("/dev/null"), unit
 
 
 def test_an_unknown_task_shows_the_usage(tmp_path: Path) -> None:

@@ -269,6 +269,28 @@ no_swap() {
     step 'swapoff -a' swapoff -a
     changed=true
   fi
+  no_swap_units
+}
+
+no_swap_units() { # those of systemd would make it again at the next boot: unit files, what generators write (zram, GPT), services
+  local folder file masked=false own=$root/etc/systemd/system
+  for folder in etc usr/lib lib run; do
+    for file in "$root/$folder/systemd/"{system,generator,generator.early,generator.late}/*.swap \
+      "$root/$folder/systemd/system/"{zramswap,zram-config,dphys-swapfile,swapspace}.service; do
+      if [[ -f $file ]]; then mask_unit "${file##*/}"; fi # a masked one is no file
+    done
+  done
+  mask_unit swap.target
+  if $masked; then step 'systemctl daemon-reload' systemctl daemon-reload; fi
+}
+
+mask_unit() { # as systemctl does it, which refuses to mask a unit that the administrator has written
+  local unit=$own/$1
+  if [[ -L $unit && ! -f $unit ]]; then return 0; fi
+  if [[ -f $unit ]]; then step "removal of the unit $1" mv "$unit" "$unit.kubevnfm"; fi
+  mkdir -p "$own"
+  step "mask of the unit $1" ln -s /dev/null "$unit"
+  masked=true changed=true
 }
 
 kernel() {
