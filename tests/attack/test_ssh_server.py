@@ -35,8 +35,8 @@ ESCAPES = b"\x1b[2J\x1b]0;owned\x07\x1b[31mred\x1b[0m \x9b5m\x00\x08 10%\r20%\r 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{SSH}.CONNECT_WITHIN_S", 1.0)
-    monkeypatch.setattr(f"{SSH}.COMMAND_S", 2.0)
-    monkeypatch.setattr(f"{SSH}.KILL_GRACE_S", 1)
+    monkeypatch.setattr(f"{SSH}_channels.COMMAND_S", 2.0)
+    monkeypatch.setattr(f"{SSH}_machine.KILL_GRACE_S", 1)
 
 
 class AnyKey:

@@ -8,6 +8,7 @@ import pwd
 import shutil
 import stat
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +24,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
+    SessionRefused,
     SudoMissing,
     SudoRefused,
     TransferRefused,
@@ -138,7 +140,7 @@ class MachinesSuite:
     async def test_a_command_that_ignores_the_end_of_its_time_is_killed_too(
         self, machine: Machine, server: Server, folder: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh_machine.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
         script = f"trap '' TERM; echo $$ > {folder}/pid; while :; do sleep 0.1; done"
         with pytest.raises(CommandTimedOut):
@@ -149,7 +151,7 @@ class MachinesSuite:
     async def test_a_command_whose_caller_is_cancelled_is_killed(
         self, machine: Machine, server: Server, folder: str, trap: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh_machine.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
         script = f"{trap}echo $$ > {folder}/pid; echo ready; exec sleep 600"
         ready = asyncio.Event()
@@ -235,7 +237,7 @@ class MachinesSuite:
     async def test_a_session_that_breaks_is_reported_as_lost_and_leaves_no_orphan(
         self, machine: Machine, server: Server, folder: str, trap: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh_machine.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
         script = f"{trap}echo $$ > {folder}/pid; echo started; exec sleep 600"
         started = asyncio.Event()
@@ -474,3 +476,64 @@ class TestLab(MachinesSuite):
             SudoMissing, match="sudo is not installed; it printed: bash: line 1: sudo: command not found"
         ):
             await self.reach(server, known)
+
+
+@pytest.mark.server
+class TestHardenedOpenSsh:
+    """An sshd that allows less than usual, or a machine that prints something of its own."""
+
+    FOLDER = ".kubevnfm-test-hardened"
+
+    @asynccontextmanager
+    async def machine(self, tmp_path: Path, settings: str, *, sftp: bool = True) -> AsyncIterator[Machine]:
+        async with openssh(tmp_path / "sshd", settings=settings, sftp=sftp) as sshd:
+            server = OpenSshServer(sshd)
+            if sshd.username != "root":
+                pytest.skip("sudo is not set up for the account that runs the tests")
+            address = Address("node1", "instance", "vnfc-1", server.host)
+            machine = await SshMachines(KnownKeys(), networks(), port=server.port).reach(
+                address, server.login, within_s=10.0
+            )
+            try:
+                yield machine
+            finally:
+                await machine.close()
+                shutil.rmtree(server.home() / self.FOLDER, ignore_errors=True)
+
+    async def test_more_commands_than_sshd_allows_sessions_take_turns(self, tmp_path: Path) -> None:
+        """MaxSessions 2, of which files need one."""
+        async with self.machine(tmp_path, "MaxSessions 2\n") as machine:
+            await machine.upload(self.FOLDER, {"a": b"x"})
+            runs = [machine.run(["sleep", "0.1"], task="t", timeout_s=60) for _ in range(4)]
+            assert await asyncio.gather(*runs, machine.read(f"{self.FOLDER}/a", limit=9)) == [0, 0, 0, 0, b"x"]
+
+    async def test_an_sshd_with_one_session_is_named(self, tmp_path: Path) -> None:
+        async with self.machine(tmp_path, "MaxSessions 1\n") as machine:
+            await machine.upload(self.FOLDER, {"a": b"x"})
+            with pytest.raises(SessionRefused, match="sshd allows one session at a time") as refused:
+                await machine.run(["true"], task="t", timeout_s=60)
+        assert not refused.value.retryable
+
+    async def test_files_go_by_commands_where_sshd_offers_no_sftp(self, tmp_path: Path) -> None:
+        folder = f"{self.FOLDER}/it's"
+        async with self.machine(tmp_path, "MaxSessions 1\n", sftp=False) as machine:
+            large = bytes(range(256)) * 4096
+            await machine.upload(folder, {"a b": b"one\n", "empty": b"", "large": large})
+            await machine.upload(folder, {"a b": b"two\n", "large": large})
+            reads = [machine.read(f"{folder}/{name}", limit=2**21) for name in ("a b", "empty", "large", "missing")]
+            assert await asyncio.gather(*reads) == [b"two\n", b"", large, b""]
+            assert await machine.read(f"{folder}/large", limit=3) == large[:3]
+            shown: list[bytes] = []
+            command = ["stat", "-c", "%a", self.FOLDER, folder, f"{folder}/a b"]
+            assert await machine.run(command, task="t", timeout_s=20, output=shown.append) == 0
+            assert b"".join(shown).split() == [b"700", b"700", b"600"]
+            with pytest.raises(TransferRefused, match="Not a directory"):
+                await machine.upload(f"{folder}/large/x", {"a": b""})
+
+    async def test_what_a_machine_prints_in_place_of_sftp_is_in_the_error(self, tmp_path: Path) -> None:
+        """As cloud images do for root, and a noisy ~/.bashrc for all."""
+        text = 'Please login as the user "ubuntu" rather than the user "root".'
+        async with self.machine(tmp_path, f"ForceCommand /bin/echo '{text}'\n") as machine:
+            with pytest.raises(TransferRefused, match="does not answer as SFTP does") as refused:
+                await machine.upload(self.FOLDER, {"a": b"x"})
+        assert text in str(refused.value)

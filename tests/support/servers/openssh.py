@@ -31,14 +31,15 @@ class OpenSsh:
     private_key: str = field(repr=False)
     process: asyncio.subprocess.Process | None = None
 
-    def configure(self, *, forwards: bool) -> None:
-        """Write the configuration file. ``forwards``: whether it can be a bastion."""
+    def configure(self, *, forwards: bool, settings: str = "", sftp: bool = True) -> None:
+        """Write the configuration file. ``forwards``: whether it can be a bastion; ``settings``: further lines."""
         folder = self.folder
         (folder / "sshd_config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
             f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
             f"AllowTcpForwarding {'yes' if forwards else 'no'}\n"
-            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\n"
+            f"{'Subsystem sftp internal-sftp' if sftp else ''}\n{settings}"
             # Bash reads ~/.bashrc for commands over SSH: the output of the developer's own is not the command's.
             f"SetEnv HOME={folder}\n"
         )
@@ -98,9 +99,14 @@ def _descendants(pid: int) -> list[int]:
 
 @asynccontextmanager
 async def openssh(
-    folder: Path, *, forwards: bool = True, choose_port: Callable[[], int] = free_port
+    folder: Path,
+    *,
+    forwards: bool = True,
+    settings: str = "",
+    sftp: bool = True,
+    choose_port: Callable[[], int] = free_port,
 ) -> AsyncIterator[OpenSsh]:
-    """Yield a running sshd whose files are in ``folder``; ``forwards``: whether it can be a bastion.
+    """Yield a running sshd whose files are in ``folder``; the others are those of `OpenSsh.configure`.
 
     If another program takes the chosen port before sshd listens, sshd gets another port.
     """
@@ -109,7 +115,7 @@ async def openssh(
     (folder / "authorized_keys").write_bytes(key.export_public_key())
     for tries_left in reversed(range(_TRIES)):
         server = OpenSsh(folder, choose_port(), getpass.getuser(), key.export_private_key().decode())
-        server.configure(forwards=forwards)
+        server.configure(forwards=forwards, settings=settings, sftp=sftp)
         server.new_host_key()
         try:
             await server.start()

@@ -90,6 +90,13 @@ class HostKeyChanged(NodeFailure, code="host-key-changed"):
     """The machine shows another host key than on first contact: another machine may answer at its address."""
 
 
+class SessionRefused(NodeFailure):
+    """The machine accepts the login, but not what is done next; another try finds the same."""
+
+    is_of_purpose = False
+    """Whether a session was opened, and its purpose was refused."""
+
+
 class TransferRefused(NodeFailure):
     """The machine refuses to write or read a file: its disk is full, or the user may not use the folder."""
 
