@@ -433,6 +433,8 @@ class ReplaceObjects(
     """Whether objects of an earlier state are applied again: hooks may run then, or then alone."""
     is_undo: bool = False
     """Whether this takes back what the same operation has changed."""
+    replace_kinds: tuple[str, ...] = ()
+    """The kinds of objects that may be deleted and created again, if a field of them cannot be changed; Jobs that have ended always."""
 
 
 class ObjectsDeleted(Event, kind="infra.resources.removed"):

@@ -15,6 +15,8 @@ IGNORE_ANNOTATION: Final = "kubevnfm.io/ignore-fields"
 KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
 KEPT_FROM_ANNOTATION: Final = "kubevnfm.io/kept-from"
 """On an object that was kept: the VNF that has left it. On a manifest: the VNF whose object it adopts."""
+REPLACE_ANNOTATION: Final = "kubevnfm.io/replace"
+"""``"true"``: a change of package may delete the object and create it again, if a field of it cannot be changed."""
 HELM_ANNOTATION: Final = "helm.sh/resource-policy"
 MOST_FIELDS: Final = 50
 _LONGEST_POINTER: Final = 512

@@ -10,6 +10,8 @@ import pytest
 import yaml
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.autoscalers import Limits
+from kubevnfm_infra_k8s.domain.changing.unchangeable import unchangeable_fields
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.reading.claims import asks_for
@@ -312,3 +314,54 @@ def test_a_form_that_no_api_server_takes_is_refused_by_its_field(kind: str, part
 @pytest.mark.parametrize("value", ["9" * 5000, "²", "-1", ""])
 def test_an_annotation_of_the_autoscaler_that_is_no_number_is_none(value: str) -> None:
     assert Limits.from_annotations({"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": value}) == Limits()
+
+
+@pytest.mark.parametrize(
+    ("message", "fields"),
+    [
+        (
+            'Job.batch "j" is invalid: spec.template: Invalid value: {"labels":{"app":"x"},"Spec":{"Volumes":null}}: field is immutable',
+            "spec.template",
+        ),
+        (
+            (
+                "StatefulSet.apps \"s\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas', "
+                "'template' and 'minReadySeconds' are forbidden"
+            ),
+            "spec",
+        ),
+        (
+            'RoleBinding.rbac.authorization.k8s.io "rb" is invalid: roleRef: Invalid value: {"Kind":"Role","Name":"r2"}: cannot change roleRef',
+            "roleRef",
+        ),
+        (
+            (
+                'PersistentVolumeClaim "pvc" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests\n'
+                '@@ -10,7 +10,7 @@\n- "StorageClassName": "no1",'
+            ),
+            "spec",
+        ),
+        (
+            (
+                'Service "s" is invalid: [spec.clusterIPs[0]: Invalid value: ["10.0.0.7"]: may not change once set, '
+                'spec.type: Invalid value: "x": field is immutable]'
+            ),
+            "spec.clusterIPs[0], spec.type",
+        ),
+        ('PriorityClass.scheduling.k8s.io "p" is invalid: value: Forbidden: may not be changed in an update.', "value"),
+        (
+            'StorageClass.storage.k8s.io "s" is invalid: provisioner: Forbidden: updates to provisioner are forbidden.',
+            "provisioner",
+        ),
+        (
+            'Pod "p" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.tolerations`',
+            "spec",
+        ),
+        ('Thing.acme.example "t" is invalid: <nil>: Invalid value: "object": the name is immutable', "a field of it"),
+        ('ConfigMap "c" is invalid: data: Too long: may not be more than 1048576 bytes', ""),
+    ],
+)
+def test_the_fields_that_cannot_be_changed_are_read_from_a_refusal(message: str, fields: str) -> None:
+    """CR-035: as Kubernetes 1.34 writes them; the rest of the message is Go's form of the object."""
+    assert unchangeable_fields(ObjectRefused("x", message, http_status=422)) == fields
+    assert unchangeable_fields(ObjectRefused("x", message, http_status=403)) == ""

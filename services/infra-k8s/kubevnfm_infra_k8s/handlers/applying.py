@@ -13,6 +13,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.changing.repairing import RepairRun
 from kubevnfm_infra_k8s.domain.changing.taking_back import autoscalers_in, freed
+from kubevnfm_infra_k8s.domain.changing.unchangeable import Replacing
 from kubevnfm_infra_k8s.domain.errors import ContractGoesBack, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.planning.networks import check_networks
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
@@ -110,7 +111,10 @@ class ApplyHandlers(Handling):
     ) -> Outcome:
         """Return the outcome of the application of other objects, with the hooks before and after it."""
         progress = step.progress("apply")
-        applying = step.applying(wait, progress, command, rehearses=True, is_undo=command.is_undo)
+        applying = replace(
+            step.applying(wait, progress, command, rehearses=True, is_undo=command.is_undo),
+            replacing=Replacing(command.vnf_instance_id, command.replace_kinds, command.is_undo),
+        )
         if not await step.has_what_it_holds(command, planned, wait, progress, applying):
             return NotYet(AGAIN_S)
         if not step.is_applied:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part, applied_version
-from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
+from kubevnfm_infra_k8s.domain.errors import ObjectsNotReady, ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, annotations_of, labels_of
-from packages.kubernetes_objects import a_deployment, a_pod, an_object
+from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object
 
 VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
 
@@ -124,3 +125,68 @@ async def test_a_mount_that_no_volume_has_is_refused(ground: Any) -> None:
     body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "missing", "mountPath": "/data"}]
     with pytest.raises(ObjectsRefused, match=r'volumeMounts\[0\]\.name: Not found: "missing"'):
         await ground.apply(body)
+
+
+def with_selector(value: str) -> dict[str, Any]:
+    """Return a Deployment that differs in its selector."""
+    pod = a_pod()
+    pod["metadata"]["labels"] = {"app": "web", "v": value}
+    body = a_deployment(pod=pod, replicas=1)
+    body["spec"]["selector"] = {"matchLabels": {"app": "web", "v": value}}
+    return body
+
+
+async def test_what_cannot_be_changed_is_replaced_where_that_is_allowed(ground: Any) -> None:
+    """CR-035: a Job that has ended always; other kinds if the request names them, or an annotation the object."""
+    await ground.apply(a_job("once"), with_selector("a"), an_object("ConfigMap", "c", data={"a": "1"}, immutable=True))
+    before = {
+        kind: (await ground.shown(version, kind, name))["metadata"]["uid"]
+        for version, kind, name in (
+            ("batch/v1", "Job", "once"),
+            ("apps/v1", "Deployment", "web"),
+            ("v1", "ConfigMap", "c"),
+        )
+    }
+    changed = [
+        a_job("once", command="echo two"),
+        with_selector("b"),
+        an_object("ConfigMap", "c", data={"a": "2"}, immutable=True),
+    ]
+    place = {"instance": ground.namespace, "namespace": ground.namespace}
+    with pytest.raises(ObjectsRefused) as caught:
+        await ground.site.replace({"f.yaml": changed}, operation="refused", **place)
+    said = sorted(str(each) for each in caught.value.refusals)
+    way_out = (
+        'additionalParams.replace: [{0}], or the annotation kubevnfm.io/replace: "true" of its manifest, allows it'
+    )
+    assert said == [
+        f"{kind} {ground.namespace}/{name}: {field} is immutable, so the object would have to be replaced: {way_out.format(kind)}"
+        for kind, name, field in (("ConfigMap", "c", "data"), ("Deployment", "web", "spec.selector"))
+    ]
+    assert (await ground.shown("batch/v1", "Job", "once"))["metadata"]["uid"] == before["Job"]
+    changed[2]["metadata"]["annotations"] = {"kubevnfm.io/replace": "true"}
+    done = await ground.site.replace({"f.yaml": changed}, operation="allowed", replace_kinds=("Deployment",), **place)
+    now = {each.kind: each.uid for each in done.objects}
+    assert now.keys() == before.keys()
+    assert all(now[kind] != before[kind] for kind in before)
+    assert (await ground.shown("v1", "ConfigMap", "c"))["data"] == {"a": "2"}
+    assert (await ground.shown("batch/v1", "Job", "once"))["status"]["succeeded"] == 1
+    # Nothing has changed: nothing is replaced.
+    again = await ground.site.replace({"f.yaml": changed}, operation="again", replace_kinds=("Deployment",), **place)
+    assert {each.kind: each.uid for each in again.objects} == now
+
+
+async def test_a_job_that_runs_is_not_replaced_by_itself(ground: Any) -> None:
+    """CR-035: but it is when the change is taken back that has made it."""
+    await ground.apply(a_job("once"))
+    place = {"instance": ground.namespace, "namespace": ground.namespace}
+    running = a_job("once", annotations=ground.fate("stuck"))
+    hurried = replace(ground, site=ground.site.with_changes(ready_timeout_s=1.0))
+    with pytest.raises(ObjectsNotReady):
+        await hurried.site.replace({"f.yaml": [running]}, operation="change", **place)
+    with pytest.raises(
+        ObjectsRefused, match=r"spec\.template is immutable, .* replaced: it has not ended; additionalParams"
+    ):
+        await ground.site.replace({"f.yaml": [a_job("once", command="echo two")]}, operation="other", **place)
+    await ground.site.replace({"f.yaml": [a_job("once")]}, operation="change", attempt=2, is_undo=True, **place)
+    assert (await ground.shown("batch/v1", "Job", "once"))["status"]["succeeded"] == 1

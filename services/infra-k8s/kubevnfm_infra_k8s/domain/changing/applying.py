@@ -13,6 +13,7 @@ from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of
 from kubevnfm_infra_k8s.domain.changing.foreign import foreign_among
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.changing.stage_run import KeepsData, StageRun, awaited_among
+from kubevnfm_infra_k8s.domain.changing.unchangeable import Replacing
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, StillWaiting
 from kubevnfm_infra_k8s.domain.objects import (
@@ -61,6 +62,8 @@ class ApplyRun:
     """Whether an operation is taken back: what gives way to other managers and was not changed by it, is not sent."""
     only: Collection[ObjectKey] | None = None
     """The objects to apply again, of a set that was applied before; None: all. Those that others share are among them."""
+    replacing: Replacing | None = None
+    """Which objects may be deleted and created again, if a field of them cannot be changed; None: none."""
     stage_timeout_s: float = 500.0
     """The limit of a wait for objects of a priority that the order gives none."""
     within_s: float = 20.0
@@ -99,10 +102,16 @@ class ApplyRun:
             raise ForeignObjects(taken, way_out="rename the StatefulSets or their claim templates")
         if foreign and not self.adopt:
             raise ForeignObjects(foreign, way_out="delete or rename them" if self.only is not None else "")
+        replaced: frozenset[ObjectKey] = frozenset()
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
         # run was done when they were created, unless their manifests are others now.
         if plan.all_served and (is_first or self.rehearses):
-            await rehearse(self.wait.cluster, [each for each in sent if not each.is_read_only], there)
+            replacing = self.replacing and replace(
+                self.replacing,
+                not_ours={*sharers, *foreign, *(each.key for each in release.entries if each.is_adopted)},
+            )
+            writable = [each for each in sent if not each.is_read_only]
+            replaced = await rehearse(self.wait.cluster, writable, there, replacing)
         keys = {each.key for each in persistent}
         marked = release.sharing(sharers, among=keys).adopting(foreign)
         # For most sets this is what was stored above.
@@ -115,7 +124,13 @@ class ApplyRun:
         # An object that has done its work, as a Job that has ended, is not made again because a later one has failed. It may have been collected.
         left = [each for each in sent if each.key not in release.complete]
         sender = Sender(
-            self.wait, self.progress, there, sharers, webhooks_of(plan.objects), is_again=self.only is not None
+            self.wait,
+            self.progress,
+            there,
+            sharers,
+            webhooks_of(plan.objects),
+            replaced,
+            is_again=self.only is not None,
         )
         run = StageRun(
             plan,

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from kubevnfm_infra_k8s.domain.changing.handing_over import check_ignored, fields_rehearsed
+from kubevnfm_infra_k8s.domain.changing.unchangeable import Replacing, refused_change, unchangeable_fields
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
@@ -64,11 +65,18 @@ def _names(text: str, key: ObjectKey) -> bool:
     return bool(key.name and re.search(rf"(?<![\w.-]){re.escape(key.name)}(?![\w.-])", text))
 
 
-async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[ObjectKey, Body]) -> None:
-    """Have the API server check all objects with a dry run. Raises ObjectsRefused with all errors that count.
+async def rehearse(
+    cluster: Cluster,
+    objects: Sequence[Wanted],
+    there: Mapping[ObjectKey, Body],
+    replacing: Replacing | None = None,
+) -> frozenset[ObjectKey]:
+    """Have the API server check all objects with a dry run; return those that have to be replaced.
 
-    ``there``: those of them that exist.
+    ``there``: those of them that exist; ``replacing``: which of these may be replaced, None: none. Raises ObjectsRefused with
+    all errors that count.
     """
+    replaced: set[ObjectKey] = set()
     namespaces = {
         each.key.name for each in objects if each.key.api_kind == ("v1", "Namespace") and each.key not in there
     }
@@ -84,7 +92,7 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
     ]
     if all(each.is_implied for each in checked):
         # The Namespace is sent first and by itself, so its apply says the same.
-        return
+        return frozenset()
 
     async def check(each: Wanted) -> None:
         present = there.get(each.key)
@@ -93,7 +101,17 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
             after = await cluster.apply(each.resource, each.key, body, dry_run=True, takes_fields=each.takes_fields)
             check_ignored(each, after if present is None else present)
         except ObjectRefused as refusal:
-            if may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
+            fields = unchangeable_fields(refusal) if present is not None else ""
+            if fields and present is not None and replacing is not None:
+                # Many are read with their metadata alone.
+                whole = await cluster.get(each.resource, each.key)
+                if whole is None or not (why := replacing.obstacle(each, whole)):
+                    replaced.add(each.key)
+                else:
+                    refusals.append(refused_change(each, fields, why))
+            elif fields:
+                refusals.append(refused_change(each, fields, "a change of package can do that"))
+            elif may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))
             else:
                 refusals.append(refusal)
@@ -103,3 +121,4 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[O
     await each_of(checked, check)
     if refusals:
         raise ObjectsRefused(refusals)
+    return frozenset(replaced)

@@ -32,7 +32,7 @@ class Patience:
 
     @property
     def assumption(self) -> str:
-        """What its verdict assumes afterwards."""
+        """The assumption of its verdict afterwards."""
         return (
             f"counts as ready without a status, which no controller has written within {self.limit_s:g} s; "
             f"the annotation {READY_WHEN_ANNOTATION} says what to wait for"

@@ -189,6 +189,7 @@ class ReplaceCnfObjects(AwaitedObjects[ReplaceCnfDraft, ObjectsReplaced]):
             wait_timeout_s=self.wait_timeout_s,
             is_rollback=is_back or draft.is_rollback,
             is_undo=is_back,
+            replace_kinds=draft.replace_kinds,
         )
 
 

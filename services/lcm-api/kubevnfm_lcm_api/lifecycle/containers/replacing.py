@@ -34,6 +34,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     files with the same objects."""
     images_of: tuple[str, ...] = ()
     """The VDUs whose images alone change; empty: all objects are replaced."""
+    replace_kinds: tuple[str, ...] = ()
+    """The kinds of objects that may be deleted and created again, if a field of them cannot be changed."""
     is_rollback: bool = False
     """Whether the request asks for an earlier revision, at which some hooks run."""
     vdus_before: tuple[VduTarget, ...] = ()

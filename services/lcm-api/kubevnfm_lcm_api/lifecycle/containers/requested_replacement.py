@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,12 +22,14 @@ from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, RELEASE_NAME, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, RELEASE_NAME, REPLACE, VALUES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 _ROLLING: Final = "RollingUpdate"
+_MOST_KINDS: Final = 50
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _COORDINATE: Final = "lcm-operation-coordinate"
 
 
@@ -82,7 +85,7 @@ def replaced_cnf(
     present = vnf.change(asked, OperationType.CHANGE_VNFPKG)
     variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
-    others = {name: value for name, value in given.items() if name != CAPI}
+    others = {name: value for name, value in given.items() if name not in (CAPI, REPLACE)}
     parameters = with_variables(
         changed_parameters(earlier, others, artifacts, is_merge_patch=asked.is_merge_patch), variables
     )
@@ -103,6 +106,7 @@ def replaced_cnf(
         before_package=vnf.package,
         new_files=new_files,
         images_of=images_of,
+        replace_kinds=_replaced_kinds(given),
         vdus_before=present.vdus,
         scale_status=scale_status(levels),
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
@@ -155,6 +159,19 @@ def _check_parameters(given: Mapping[str, Any], flavour: Flavour) -> tuple[str, 
             raise InvalidInput(place, f"VDU {vdu_id} is there already; one entry for each VDU expected")
         named.append(vdu_id)
     return tuple(named)
+
+
+def _replaced_kinds(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the kinds of objects that may be replaced. Raises InvalidInput."""
+    kinds = given.get(REPLACE, [])
+    if not isinstance(kinds, list | tuple) or len(kinds) > _MOST_KINDS:
+        raise InvalidInput(f"additionalParams/{REPLACE}", f"an array of at most {_MOST_KINDS} kinds expected")
+    for index, kind in enumerate(kinds):
+        if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+            raise InvalidInput(
+                f"additionalParams/{REPLACE}[{index}]", "the kind of a Kubernetes object expected: StatefulSet"
+            )
+    return tuple(kinds)
 
 
 def _variables(before: Variables | None, original: Mapping[str, Any]) -> Variables | None:
