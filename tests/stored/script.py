@@ -213,7 +213,7 @@ async def script(folder: Path, ring: KeyRing, *, asks_nfvo: bool = False) -> Asy
             changes |= {"nfvo_url": nfvo.url, "nfvo_poll_s": 0.02}
         stack.enter_context(counted_ids())
         # lcm-api's worker measures deadlines by a clock of its own.
-        stack.enter_context(mock.patch("kubevnfm_worker.worker.SystemClock", return_value=clock))
+        stack.enter_context(mock.patch("kubevnfm_worker.worker.SteadyClock", return_value=clock))
         world = await stack.enter_async_context(
             lcm_world(folder, Storage(ring, RecordingStore), clock=clock, **changes)
         )

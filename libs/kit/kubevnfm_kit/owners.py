@@ -16,6 +16,8 @@ from kubevnfm_kit.clock import boot_id
 from kubevnfm_kit.ids import new_id
 
 _PROC: Final = Path("/proc")
+_ENDED: Final = ("Z", "X")
+"""The states of a process that has ended, and whose parent has not asked yet how."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,18 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str:
+    return _facts(pid)[1]
+
+
+def _facts(pid: int) -> tuple[str, str]:
+    """Return the state of a process and when it was started; empty texts if the system does not show them."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
-        return ""
-    # The name of the program, in parentheses, may contain anything; 19 fields follow before this one.
-    return stat.rpartition(")")[2].split()[19]
+        return "", ""
+    # The name of the program, in parentheses, may contain anything.
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], fields[19]
 
 
 def _has_ended(process: ProcessName) -> bool:
@@ -103,5 +111,5 @@ def _has_ended(process: ProcessName) -> bool:
         return True
     except OSError:  # it belongs to another user
         return False
-    started = _started(process.pid)
-    return bool(started and process.started) and started != process.started
+    state, started = _facts(process.pid)
+    return state in _ENDED or (bool(started and process.started) and started != process.started)

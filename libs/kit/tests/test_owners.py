@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,9 +24,18 @@ def test_an_owner_in_a_process_that_runs_has_not_ended() -> None:
 
 
 def test_an_owner_in_a_process_that_has_ended_is_known() -> None:
-    said = "from kubevnfm_kit.owners import Owners; print(Owners().new())"
-    ended = subprocess.run([sys.executable, "-c", said], check=True, capture_output=True, text=True).stdout.strip()
-    assert Owners().has_ended(f"vim-registry/{ended}")
+    """Also while its parent has not asked yet how it has ended."""
+    says = "from kubevnfm_kit.owners import Owners; print(Owners().new(), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as one:
+        assert one.stdout is not None
+        owner = f"vim-registry/{one.stdout.readline().strip()}"
+        assert not Owners().has_ended(owner)
+        one.kill()
+        os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
+        assert Owners().has_ended(owner)
+    assert Owners().has_ended(owner)
 
 
 @pytest.mark.parametrize(
