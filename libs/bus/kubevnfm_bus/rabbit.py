@@ -24,7 +24,7 @@ from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import reason_of
 from kubevnfm_bus.port import DeadLetter, Handler
 from kubevnfm_bus.rabbit_consumer import Consumer, Watcher
-from kubevnfm_bus.rabbit_link import RECONNECT, LinkKeeper, broker_errors, message_of
+from kubevnfm_bus.rabbit_link import RECONNECT, LinkKeeper, broker_errors, ending_with_its_caller, message_of
 from kubevnfm_bus.routing import owner_of
 
 log = structlog.get_logger()
@@ -75,9 +75,10 @@ class RabbitBus:
             link = await self._keeper.link()
             try:
                 if isinstance(envelope.data, Command):
-                    await link.publish_command(message, envelope.data.service)
+                    await ending_with_its_caller(link.publish_command(message, envelope.data.service))
                 else:  # no queue is bound to this event, so it has no receiver
-                    await link.publish(message, exchange=topology.EVENTS, routing_key=envelope.data.routing_key())
+                    key = envelope.data.routing_key()
+                    await ending_with_its_caller(link.publish(message, exchange=topology.EVENTS, routing_key=key))
             # The broker may have stored the message and only its confirm was lost. The copy has the same id, by which
             # consumers recognise it.
             except BrokerLost as error:

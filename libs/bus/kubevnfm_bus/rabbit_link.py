@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import aio_pika
 import structlog
@@ -18,7 +18,9 @@ from pamqp.commands import Basic
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.declarations import Declarations
-from kubevnfm_bus.errors import BrokerLost
+from kubevnfm_bus.errors import BrokerLost, BusClosed
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 # The client library logs every refused connection as an error; our own log line says it once.
@@ -26,6 +28,8 @@ logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 _CONFIRM_TIMEOUT_S: Final = 60.0
+_CANCEL_TIMEOUT_S: Final = 1.0
+"""The wait for a call whose caller is cancelled: the connection closes soon, which ends any."""
 # RabbitMQ's default is 60 s: a peer that vanished without closing would be noticed too late for steps that wait.
 _HEARTBEAT_S: Final = 15
 RECONNECT: Final = BackOff(0.1, 2.0)
@@ -186,9 +190,11 @@ class LinkKeeper:
         return self._link is not None and self._link.is_open
 
     async def link(self) -> Link:
-        """Return the live link, waiting for it as long as the broker is away."""
+        """Return the live link, waiting for it as long as the broker is away. Raises BusClosed once the block has been left."""
         while True:
             await self._linked.wait()
+            if self._is_ending:
+                raise BusClosed("the bus was closed before the broker had the message")
             if self._link is not None and self._link.is_open:
                 return self._link
             # The link is lost, but `_run` has not noticed it yet.
@@ -204,6 +210,8 @@ class LinkKeeper:
             self._is_ending = True
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
+            # No link comes any more.
+            self._linked.set()
 
     async def _run(self) -> None:
         failures = 0
@@ -228,6 +236,24 @@ class LinkKeeper:
                 self._linked.clear()
                 link, self._link = self._link, None
                 await link.close()
+
+
+async def ending_with_its_caller(call: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a call of the client library, which a cancellation of the caller ends at once.
+
+    The library waits with `asyncio.wait_for`, which in Python 3.11 loses a cancellation that comes in the moment in which what
+    it awaits ends. So the call has a task of its own; `asyncio.wait` loses none.
+    """
+    task = asyncio.create_task(call, name="amqp-call")
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_CANCEL_TIMEOUT_S)
+        if task.done() and not task.cancelled():
+            task.exception()  # no other caller asks for it
+        raise
+    return task.result()
 
 
 async def _close_quietly(open_one: AbstractConnection | AbstractChannel) -> None:
