@@ -14,6 +14,7 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeMountReq
 from kubevnfm_events.objects import ApplyObjects, HoldVolumes, ReleaseVolumes, ReplaceObjects
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.containers.volumes import requested_volumes
+from kubevnfm_lcm_api.lifecycle.core.faults import Faults
 from packages.package_variants import OTHER_CNF, variant
 from worlds.lcm_world import Answer, TwinVolumes, World, lcm_world
 
@@ -91,7 +92,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Ga
         ([{**ONE, "persistent_volume_id": "taken"}], 409, ["/volumes/0/persistent_volume_id"]),
         ([{**ONE, "persistent_volume_id": "failed"}], 409, ["/volumes/0/persistent_volume_id"]),
         ([ONE, {**ONE, "claim_name": "more"}], 422, ["/volumes/1/persistent_volume_id"]),
-        ([ONE, {**ONE, "persistent_volume_id": "read"}], 422, ["/volumes/1/claim_name"]),
+        ([ONE, {**ONE, "persistent_volume_id": "read"}], 422, ["/volumes/1/claim_name"] * 2),
         ([{**ONE, "claim_name": "No_Name"}], 422, ["/volumes/0/claim_name"]),
         ([{**ONE, "claim_name": "own"}], 422, ["/volumes/0/claim_name"]),
         ([{**ONE, "claim_name": "disk-db-0"}], 422, ["/volumes/0/claim_name"]),
@@ -155,6 +156,8 @@ async def test_volumes_are_read_at_once(gateway: _Gateway) -> None:
     slow = _SlowVolumes()
     slow.by_id.update(gateway.world.volumes.by_id)
     wanted = [VolumeMountRequest(persistent_volume_id=each, claim_name=each) for each in slow.by_id]
+    faults = Faults()
+    await requested_volumes(slow, wanted, faults, vim_id="vim-edge")
     with pytest.raises(Unprocessable):
-        await requested_volumes(slow, wanted, vim_id="vim-edge")
+        faults.check()
     assert slow.most == len(wanted)

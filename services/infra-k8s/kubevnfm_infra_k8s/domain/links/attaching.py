@@ -60,7 +60,7 @@ def attachments(
         if not faults:
             found.append(_attachment(each, link, f"net{numbers[each.vdu_id]}"))
     if faults:
-        raise Unprocessable(*faults[0], *faults[1:])
+        raise Unprocessable(*faults[0], *faults[1:], *conflicts)
     if conflicts:
         raise ConflictingInput(*conflicts[0], *conflicts[1:])
     return tuple(found)

@@ -14,7 +14,8 @@ from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
-from kubevnfm_events.objects import ObjectsOrder
+from kubevnfm_events.objects import ChartOrder
+from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
@@ -36,7 +37,7 @@ from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.networks import (
-    AskedNetwork,
+    AskedNetworks,
     changed_networks,
     check_networks,
     requested_networks,
@@ -146,44 +147,56 @@ class Containers(VnfKind):
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
         await check_chart_program(self._charts, draft.chart, artifacts)
         faults = Faults()
-        interfaces = requested_networks(
-            self._links, asked, flavour,
+        networks = await requested_networks(
+            self._links, asked, flavour, faults,
             vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id, namespace=draft.namespace,
         )  # fmt: skip
-        linked = await faults.collected(interfaces)
-        volumes = await faults.collected(requested_volumes(self._volumes, asked.volumes or (), vim_id=draft.vim_id))
-        if linked is None or volumes is None:
-            await self._check_all(faults, artifacts, draft.order)
-        assert linked is not None
-        assert volumes is not None
-        networks, attached = linked
+        volumes = await requested_volumes(self._volumes, asked.volumes or (), faults, vim_id=draft.vim_id)
         managed = tuple(
             link.model_dump(mode="json", by_alias=True, exclude_none=True)
             for link in asked.request.ext_managed_virtual_links
         )
-        draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
-        written = None
-        if artifacts is not None:
-            await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
-            objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
-            digest = await asyncio.to_thread(
-                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
-            )
-            assert draft.namespace is not None
-            outputs = await wanted_outputs(artifacts, parameters, objects.bodies, namespace=draft.namespace)
+        held = {"networks": networks.attached, "managed_links": managed, "volumes": volumes}
+        draft = draft.model_copy(update=held)
+        if artifacts is None:
+            await faults.collected(check_networks(self._packages, draft.order, networks, None))
+            faults.check()
+        else:
+            outputs, digest = await self._checked(faults, artifacts, draft.order, parameters, networks)
             draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
-            written = objects.written
-        # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.
-        if artifacts is None or not artifacts.charts:
-            await check_networks(self._packages, draft.order, networks, written)
         await self._check_objects(draft, draft.def_files)
         return draft
 
-    async def _check_all(self, faults: Faults, artifacts: ArtifactOrder | None, order: ObjectsOrder) -> None:
-        """Raise the faults with those of values and profiles, which are checked after links and volumes otherwise (MC-006)."""
-        if artifacts is not None:
-            await faults.collected(check_artifacts(self._packages, self._ring, artifacts, order))
+    async def _checked(
+        self,
+        faults: Faults,
+        artifacts: ArtifactOrder,
+        order: ChartOrder,
+        parameters: Mapping[str, Any],
+        networks: AskedNetworks | None,
+        *,
+        claims_at: str | None = None,
+    ) -> tuple[tuple[WantedOutput, ...], str]:
+        """Return the outputs of the objects of an order, and their digest. Raises Unprocessable, ConflictingInput with all faults (MC-006).
+
+        ``networks``: those of the request, None if it names none; ``claims_at`` as of `check_artifacts`.
+        """
+        assert order.namespace is not None
+        await faults.collected(self._namespaces.check_foreign(order.vim, artifacts.foreign_namespaces))
+        objects = await check_artifacts(self._packages, self._ring, artifacts, order, faults, claims_at=claims_at)
+        outputs = None
+        if objects is not None:
+            outputs = await faults.collected(
+                wanted_outputs(artifacts, parameters, objects.bodies, namespace=order.namespace)
+            )
+            # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.
+            if networks is not None and not artifacts.charts:
+                await faults.collected(check_networks(self._packages, order, networks, objects.written))
         faults.check()
+        assert objects is not None
+        assert outputs is not None
+        digest = asyncio.to_thread(digest_of_objects, objects.compared, order, self._ring, artifacts.chart_contents)
+        return outputs, await digest
 
     async def _check_objects(self, draft: InstantiateCnfDraft, manifests: Sequence[str]) -> None:
         """Check manifests of the package against the values of their placeholders, and against the cluster."""
@@ -262,23 +275,16 @@ class Containers(VnfKind):
         await check_chart_program(self._charts, None, artifacts)
         draft = draft.model_copy(update={"is_rollback": asked.origin.cause == "rollback"})
         faults = Faults()
-        held = await faults.collected(self._with_holds(draft, asked))
-        if held is None:
-            await self._check_all(faults, artifacts, draft.order)
-        assert held is not None
-        draft, networks = held
+        draft, networks = await self._with_holds(draft, asked, faults)
         outputs = draft.outputs_before if draft.images_of else ()
-        if artifacts is not None:
-            await self._namespaces.check_foreign(draft.vim, artifacts.foreign_namespaces)
+        if artifacts is None:
+            faults.check()
+        else:
             claims_at = "vnfdId" if asked.volumes is None else None
-            objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
-            digest = await asyncio.to_thread(
-                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.chart_contents
+            outputs, digest = await self._checked(
+                faults, artifacts, draft.order, draft.parameters, networks, claims_at=claims_at
             )
             draft = draft.model_copy(update={"digest": digest})
-            if asked.networks is not None and not artifacts.charts:
-                await check_networks(self._packages, draft.order, networks, objects.written)
-            outputs = await wanted_outputs(artifacts, draft.parameters, objects.bodies, namespace=vnf.release.namespace)
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft = draft.model_copy(update={"outputs": outputs})
@@ -290,19 +296,20 @@ class Containers(VnfKind):
         return Replacement(draft, flavour, vnfd.secret_names)
 
     async def _with_holds(
-        self, draft: ReplaceCnfDraft, asked: Asked[ChangeCurrentVnfPkgRequest]
-    ) -> tuple[ReplaceCnfDraft, Sequence[AskedNetwork]]:
-        """Return the draft with the networks and volumes that a request names in place of those before."""
+        self, draft: ReplaceCnfDraft, asked: Asked[ChangeCurrentVnfPkgRequest], faults: Faults
+    ) -> tuple[ReplaceCnfDraft, AskedNetworks | None]:
+        """Return the draft with the networks and volumes that a request names in place of those before; None: it names no networks."""
         changes: dict[str, Any] = {"networks_before": draft.networks, "volumes_before": draft.volumes}
-        networks: Sequence[AskedNetwork] = ()
+        networks = None
         if asked.networks is not None:
-            networks, changes["networks"] = await changed_networks(
-                self._links, asked.networks,
+            networks = await changed_networks(
+                self._links, asked.networks, faults,
                 vim_id=draft.vim_id, vnf_id=draft.vnf_instance_id, namespace=draft.before.namespace,
             )  # fmt: skip
+            changes["networks"] = networks.attached
         if asked.volumes is not None:
             changes["volumes"] = await requested_volumes(
-                self._volumes, asked.volumes, vim_id=draft.vim_id, used=draft.volumes
+                self._volumes, asked.volumes, faults, vim_id=draft.vim_id, used=draft.volumes
             )
         return draft.model_copy(update=changes), networks
 

@@ -15,7 +15,7 @@ from kubevnfm_csar.networked_workloads import network_faults, networked_workload
 from kubevnfm_csar.ordered_manifests import members_of
 from kubevnfm_csar.profiled_workloads import profiled
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events.objects import ChartOrder, NetworkAttachment
+from kubevnfm_events.objects import AttachedLink, ChartOrder, NetworkAttachment
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
@@ -23,6 +23,7 @@ from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData, Inst
 from kubevnfm_sol.resources import ExtVirtualLinkInfo
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.core.faults import Faults
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
@@ -44,41 +45,79 @@ class AskedNetwork:
     """Where it has the members of the network, as far as it has them."""
 
 
+@dataclass(frozen=True)
+class AskedNetworks:
+    """The interfaces that a request asks for, with what pods need to know of their links."""
+
+    asked: Sequence[AskedNetwork] = ()
+    attached: tuple[NetworkAttachment, ...] = ()
+    are_known: bool = True
+    """Whether all links are; if not, their VDUs alone can be checked."""
+
+
 async def requested_networks(
     links: VirtualLinks,
     given: Asked[InstantiateVnfRequest],
     flavour: Flavour,
+    faults: Faults,
     *,
     vim_id: str | None,
     vim_key: str,
     vnf_id: str,
     namespace: str | None,
-) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
-    """Return the interfaces of a request, or those that its links stand for, with what pods need to know of the links.
-
-    Raises: InvalidInput, Unprocessable, ConflictingInput, each with all wrong places of the request.
-    """
+) -> AskedNetworks:
+    """Return the interfaces of a request, or those that its links stand for. All wrong places of the request go to the faults."""
     asked = [
-        *_of_links(given.request.ext_virtual_links, flavour, vim_key),
-        *_of_managed_links(given.request.ext_managed_virtual_links, flavour, vim_key),
+        *_of_links(given.request.ext_virtual_links, flavour, vim_key, faults),
+        *_of_managed_links(given.request.ext_managed_virtual_links, flavour, vim_key, faults),
         *(_as_given(index, network) for index, network in enumerate(given.networks or ())),
     ]
-    return await _attached(links, asked, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
+    return await _attached(links, asked, faults, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
 
 
 async def changed_networks(
-    links: VirtualLinks, networks: Sequence[NetworkRequest], *, vim_id: str | None, vnf_id: str, namespace: str | None
-) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
-    """Return the interfaces that a change names, as `requested_networks` does. Raises as it."""
+    links: VirtualLinks,
+    networks: Sequence[NetworkRequest],
+    faults: Faults,
+    *,
+    vim_id: str | None,
+    vnf_id: str,
+    namespace: str | None,
+) -> AskedNetworks:
+    """Return the interfaces that a change names, as `requested_networks` does."""
     asked = [_as_given(index, network) for index, network in enumerate(networks)]
-    return await _attached(links, asked, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
+    return await _attached(links, asked, faults, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
 
 
 async def _attached(
-    links: VirtualLinks, asked: Sequence[AskedNetwork], *, vim_id: str | None, vnf_id: str, namespace: str | None
-) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
+    links: VirtualLinks,
+    asked: Sequence[AskedNetwork],
+    faults: Faults,
+    *,
+    vim_id: str | None,
+    vnf_id: str,
+    namespace: str | None,
+) -> AskedNetworks:
     if not asked:
-        return (), ()
+        return AskedNetworks()
+    with faults.noted():
+        return AskedNetworks(asked, await _known(links, asked, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace))
+    unknown = tuple(
+        NetworkAttachment(
+            vdu_id=each.network.vdu_id,
+            virtual_link_id=each.network.virtual_link_id,
+            interface=f"net{index}",
+            link=AttachedLink(name="", type=""),
+        )
+        for index, each in enumerate(asked)
+    )
+    return AskedNetworks(asked, unknown, are_known=False)
+
+
+async def _known(
+    links: VirtualLinks, asked: Sequence[AskedNetwork], *, vim_id: str | None, vnf_id: str, namespace: str | None
+) -> tuple[NetworkAttachment, ...]:
+    """Raises: InvalidInput, Unprocessable, ConflictingInput, each with all wrong places of the request."""
     if vim_id is None:
         raise Unprocessable(asked[0].place, "a registered VIM expected: virtual links are in cloud regions")
     if len(asked) > MOST_NETWORKS:
@@ -90,17 +129,17 @@ async def _attached(
         networks=tuple(each.network for each in asked),
     )
     try:
-        return asked, await links.attach(wanted)
+        return await links.attach(wanted)
     except InvalidInput as error:
         raise _placed(error, asked) from error
 
 
 async def check_networks(
-    packages: PackageCatalogue, order: ChartOrder, asked: Sequence[AskedNetwork], bodies: Sequence[Any] | None
+    packages: PackageCatalogue, order: ChartOrder, networks: AskedNetworks, bodies: Sequence[Any] | None
 ) -> None:
-    """Check interfaces against the manifests of the package, as far as these are known before the operation.
+    """Check the interfaces of an order against the manifests of the package, as far as these are known before the operation.
 
-    ``bodies``: the objects of a package with an order, with their variables filled in; None: it has no order.
+    ``networks``: those of the order; ``bodies``: the objects of a package with an order, with their variables filled in; None: it has no order.
     Raises Unprocessable.
     """
     # A chart and files behind URLs are known to infra-k8s alone, which checks before it applies anything.
@@ -112,9 +151,9 @@ async def check_networks(
         is_complete = len(texts) == len(order.def_files)
         bodies = await asyncio.to_thread(_bodies, [text for _, text in texts])
     faults = await asyncio.to_thread(_workload_faults, bodies, order)
-    found = [each for each in faults if is_complete or not each[0].endswith("/vdu_id")]
+    found = [each for each in faults if (is_complete if each[0].endswith("/vdu_id") else networks.are_known)]
     if found:
-        raise _placed(Unprocessable(*found[0], *found[1:]), asked)
+        raise _placed(Unprocessable(*found[0], *found[1:]), networks.asked)
 
 
 def link_infos(links: Sequence[Mapping[str, Any]], vim_key: str) -> tuple[ExtVirtualLinkInfo, ...] | None:
@@ -182,45 +221,57 @@ def _as_given(index: int, network: NetworkRequest) -> AskedNetwork:
     return AskedNetwork(network, place, {name: f"{place}/{name}" for name in NetworkRequest.model_fields})
 
 
-def _of_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, vim_key: str) -> Iterator[AskedNetwork]:
+def _of_links(
+    links: Sequence[ExtVirtualLinkData], flavour: Flavour, vim_key: str, faults: Faults
+) -> Iterator[AskedNetwork]:
     for index, link in enumerate(links):
         place = f"extVirtualLinks[{index}]"
-        _check_vim(link, place, vim_key)
-        if link.ext_link_ports:
-            raise Unprocessable(f"{place}/extLinkPorts", "not supported for a CNF: its pods get ports of their own")
+        with faults.noted():
+            _check_vim(link, place, vim_key)
+        with faults.noted():
+            if link.ext_link_ports:
+                raise Unprocessable(f"{place}/extLinkPorts", "not supported for a CNF: its pods get ports of their own")
         for number, cp in enumerate(link.ext_cps):
-            at = f"{place}/extCps[{number}]"
-            found = flavour.cps.get(cp.cpd_id)
-            if found is None or found.vdu_id is None:
-                known = ", ".join(cp_id for cp_id, one in flavour.cps.items() if one.is_external and one.vdu_id)
-                reason = f"the VNFD has no connection point {cp.cpd_id} of a VDU; its external ones: {known or 'none'}"
-                raise InvalidInput(f"{at}/cpdId", reason)
-            address, mac, places = _protocol(cp, at)
-            network = NetworkRequest(
-                vdu_id=found.vdu_id, virtual_link_id=link.resource_id, ip_address=address, mac_address=mac
-            )
-            yield AskedNetwork(
-                network, at, {**places, "virtual_link_id": f"{place}/resourceId", "vdu_id": f"{at}/cpdId"}
-            )
+            with faults.noted():
+                yield _of_cp(cp, link.resource_id, flavour, place, f"{place}/extCps[{number}]")
+
+
+def _of_cp(cp: VnfExtCpData, link_id: str, flavour: Flavour, place: str, at: str) -> AskedNetwork:
+    """Return the interface that a connection point on a link stands for; ``place``: that of the link. Raises InvalidInput, Unprocessable."""
+    found = flavour.cps.get(cp.cpd_id)
+    if found is None or found.vdu_id is None:
+        known = ", ".join(cp_id for cp_id, one in flavour.cps.items() if one.is_external and one.vdu_id)
+        reason = f"the VNFD has no connection point {cp.cpd_id} of a VDU; its external ones: {known or 'none'}"
+        raise InvalidInput(f"{at}/cpdId", reason)
+    address, mac, places = _protocol(cp, at)
+    network = NetworkRequest(vdu_id=found.vdu_id, virtual_link_id=link_id, ip_address=address, mac_address=mac)
+    return AskedNetwork(network, at, {**places, "virtual_link_id": f"{place}/resourceId", "vdu_id": f"{at}/cpdId"})
 
 
 def _of_managed_links(
-    links: Sequence[ExtManagedVirtualLinkData], flavour: Flavour, vim_key: str
+    links: Sequence[ExtManagedVirtualLinkData], flavour: Flavour, vim_key: str, faults: Faults
 ) -> Iterator[AskedNetwork]:
     for index, link in enumerate(links):
         place = f"extManagedVirtualLinks[{index}]"
-        _check_vim(link, place, vim_key)
-        if link.vnf_link_port:
-            raise Unprocessable(f"{place}/vnfLinkPort", "not supported for a CNF: its pods get ports of their own")
-        name = link.vnf_virtual_link_desc_id
-        vdus = [cp.vdu_id for cp in flavour.cps.values() if cp.virtual_link == name and cp.vdu_id is not None]
-        if not vdus:
-            known = ", ".join(flavour.virtual_links) or "none"
-            reason = f"no connection point of a VDU is on {name}; the virtual links of the VNFD: {known}"
-            raise Unprocessable(f"{place}/vnfVirtualLinkDescId", reason)
-        for vdu_id in vdus:
-            network = NetworkRequest(vdu_id=vdu_id, virtual_link_id=link.resource_id)
-            yield AskedNetwork(network, place, {"virtual_link_id": f"{place}/resourceId"})
+        with faults.noted():
+            _check_vim(link, place, vim_key)
+        with faults.noted():
+            if link.vnf_link_port:
+                raise Unprocessable(f"{place}/vnfLinkPort", "not supported for a CNF: its pods get ports of their own")
+        with faults.noted():
+            for vdu_id in _vdus_on(link.vnf_virtual_link_desc_id, flavour, place):
+                network = NetworkRequest(vdu_id=vdu_id, virtual_link_id=link.resource_id)
+                yield AskedNetwork(network, place, {"virtual_link_id": f"{place}/resourceId"})
+
+
+def _vdus_on(name: str, flavour: Flavour, place: str) -> Sequence[str]:
+    """Return the VDUs with a connection point on a virtual link of the VNFD. Raises Unprocessable if there are none."""
+    vdus = [cp.vdu_id for cp in flavour.cps.values() if cp.virtual_link == name and cp.vdu_id is not None]
+    if not vdus:
+        known = ", ".join(flavour.virtual_links) or "none"
+        reason = f"no connection point of a VDU is on {name}; the virtual links of the VNFD: {known}"
+        raise Unprocessable(f"{place}/vnfVirtualLinkDescId", reason)
+    return vdus
 
 
 def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, vim_key: str) -> None:

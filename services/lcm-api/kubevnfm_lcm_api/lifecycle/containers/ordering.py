@@ -34,6 +34,7 @@ from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.containers.profiles import check_profiles
+from kubevnfm_lcm_api.lifecycle.core.faults import Faults
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
@@ -231,29 +232,34 @@ async def check_artifacts(
     ring: KeyRing,
     artifacts: ArtifactOrder,
     wanted: ObjectsOrder,
+    faults: Faults,
     *,
     claims_at: str | None = None,
-) -> CheckedObjects:
+) -> CheckedObjects | None:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
     ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
-    Raises Unprocessable naming all wrong places, never with a value.
+    All wrong places go to the faults, never with a value; None if no objects can be made.
     """
     assert wanted.namespace is not None
     if artifacts.schema is not None:
-        await packages.check_values(artifacts.schema, await asyncio.to_thread(_described, artifacts, wanted.values))
+        described = await asyncio.to_thread(_described, artifacts, wanted.values)
+        await faults.collected(packages.check_values(artifacts.schema, described))
     texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
     # Whether a value is secret decides where it may be; what it is does not.
     values = await asyncio.to_thread(
         map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring)))
     )
-    documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
-    if wanted.volumes:
-        await asyncio.to_thread(check_claims, [each.body for each in documents], wanted, place=claims_at)
+    reading = asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    documents = await faults.collected(reading)
+    if documents is None:
+        return None
     found = CheckedObjects(documents)
+    if wanted.volumes:
+        await faults.collected(asyncio.to_thread(check_claims, found.bodies, wanted, place=claims_at))
     # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.
     if wanted.compute_profiles and not artifacts.charts:
-        await asyncio.to_thread(check_profiles, found.written, wanted)
+        await faults.collected(asyncio.to_thread(check_profiles, found.written, wanted))
     return found
 
 

@@ -9,10 +9,13 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolume, PersistentVolu
 from kubevnfm_events.objects import ClaimedVolume
 from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
 
+from kubevnfm_lcm_api.lifecycle.core.faults import Faults
+
 
 async def requested_volumes(
     volumes: PersistentVolumes,
     wanted: Sequence[VolumeMountRequest],
+    faults: Faults,
     *,
     vim_id: str | None,
     used: Sequence[ClaimedVolume] = (),
@@ -21,7 +24,7 @@ async def requested_volumes(
 
     ``used``: those that the VNF uses already. A claim is that of one volume as long as the VNF exists: data of another one
     would appear under its name while pods still use the first.
-    Raises: Unprocessable, ConflictingInput, each with all wrong places of the request.
+    All wrong places of the request go to the faults; then the result is good for further checks alone.
     """
     wrong: list[tuple[str, str]] = []
     taken: list[tuple[str, str]] = []
@@ -36,6 +39,7 @@ async def requested_volumes(
         names.add(each.claim_name)
         if named in ids:
             wrong.append((place, f"each volume once expected, {named} is given twice"))
+            found.append(ClaimedVolume(persistent_volume_id=named, claim_name=each.claim_name))
             continue
         ids.add(named)
         earlier = next((one for one in used if named == one.persistent_volume_id), None)
@@ -53,18 +57,21 @@ async def requested_volumes(
         volume = present[named]
         if isinstance(volume, NotFound):
             wrong.append((place, str(volume)))
+            found.append(ClaimedVolume(persistent_volume_id=named, claim_name=each.claim_name))
             continue
         if volume.vim_id != vim_id:
             wrong.append((place, f"{volume.name} is in cloud region {volume.cloud_region_id}, not in that of the VNF"))
-        elif volume.refusal:
+        elif volume.refusal and earlier is None:
             taken.append((place, f"persistent volume {volume.name} cannot be used now: {volume.refusal}"))
         found.append(
             ClaimedVolume(persistent_volume_id=named, claim_name=each.claim_name, access_modes=volume.access_modes)
         )
-    if wrong:
-        raise Unprocessable(*wrong[0], *wrong[1:])
-    if taken:
-        raise ConflictingInput(*taken[0], *taken[1:])
+    with faults.noted():
+        if wrong:
+            raise Unprocessable(*wrong[0], *wrong[1:])
+    with faults.noted():
+        if taken:
+            raise ConflictingInput(*taken[0], *taken[1:])
     return tuple(found)
 
 

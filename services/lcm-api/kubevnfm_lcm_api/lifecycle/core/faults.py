@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, InvalidInput, Unprocessable
 
 T = TypeVar("T")
 _MOST: Final = 100
@@ -16,18 +17,32 @@ _MOST: Final = 100
 class Faults:
     """The faults of the checks so far."""
 
-    _found: list[Unprocessable] = field(default_factory=list)
+    _found: list[InvalidInput] = field(default_factory=list)
 
     async def collected(self, check: Awaitable[T]) -> T | None:
         """Return the result of a check; None if it has found a fault."""
-        try:
+        with self.noted():
             return await check
-        except Unprocessable as error:
+        return None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Take note of the fault that the block raises, which ends the block alone."""
+        try:
+            yield
+        except InvalidInput as error:
             self._found.append(error)
-            return None
 
     def check(self) -> None:
-        """Raise Unprocessable with the places of all checks, and the class of the first one, if there is any."""
+        """Raise what the checks have found, if there is anything: all places, with the class of the gravest one.
+
+        Input of another form (400) counts before what does not fit the package or region (422), and this before conflicts (409).
+        """
         if self._found:
-            first, *more = [place for each in self._found for place in each.places][:_MOST]
-            raise type(self._found[0])(*first, *more) from self._found[0]
+            gravest = min(self._found, key=_gravity)
+            first, *more = list(dict.fromkeys(place for each in self._found for place in each.places))[:_MOST]
+            raise type(gravest)(first[0], first[1], *more) from gravest
+
+
+def _gravity(error: InvalidInput) -> int:
+    return 2 if isinstance(error, ConflictingInput) else 1 if isinstance(error, Unprocessable) else 0
