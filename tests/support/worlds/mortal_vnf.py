@@ -307,12 +307,7 @@ class Ground:
         self.vnf = await self.region.settled(self.vnf)
         self.has_second = not self.has_second
 
-        async def revision() -> Body | None:
-            # The operation is written after the VNF that it has released.
-            found = await self._newest()
-            return found if found["result"] != "RUNNING" else None
-
-        made = await until(revision, timeout_s=60)
+        made = await self._newest()
         assert (made["revision"], made["result"]) == (newest + 1, "READY")
         await self.is_as_asked()
         now = self.seen.objects

@@ -23,6 +23,7 @@ from kubevnfm_events.objects import (
     ReplaceObjects,
     UpdateObjects,
 )
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_secrets import revealed
 from packages.package_variants import OTHER_CNF, variant
 from worlds.lcm_world import RING, Answer, World, lcm_world
@@ -235,6 +236,20 @@ async def test_links_and_volumes_that_a_vnf_cannot_have_are_refused(gateway: _Ga
         refused = (await gateway.patch(one, **{member: value})).problem(status)
         assert [each["pointer"] for each in refused["errors"]] == [pointer], (member, value)
         assert gateway.sent == []
+    # MC-006: all of them in one answer, by both requests.
+    wrong: dict[str, Any] = {
+        "networks": [{**FIRST, "virtual_link_id": "none"}, {**FIRST, "vdu_id": "none"}],
+        "volumes": [{**MORE, "persistent_volume_id": "taken"}, {**MORE, "persistent_volume_id": "none"}],
+        "compute_profiles": [{"vdu_id": "none", "limits": {"cpu": "1"}}],
+    }
+    places = {
+        "/networks/0/virtual_link_id", "/networks/1/vdu_id", "/volumes/0/persistent_volume_id",
+        "/volumes/1/persistent_volume_id", "/volumes/1/claim_name", "/compute_profiles/0/vdu_id",
+    }  # fmt: skip
+    asked = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, **wrong}
+    for answer in (await gateway.patch(one, **wrong), await gateway.world.call("POST", VNFS, asked)):
+        assert {each["pointer"] for each in answer.problem(422)["errors"]} == places
+    assert gateway.sent == []
     (await gateway.patch(one, volumes=[ONE, MORE])).must(200)
 
 
@@ -269,6 +284,12 @@ async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gatew
     assert (listed[0]["rollback_to"], {each["by"] for each in listed}) == (1, {"anybody"})
     assert listed[0]["digest"] == listed[3]["digest"]
     assert len({each["digest"] for each in listed}) == 3
+    # As if it had read the VNF before the occurrence was written, which comes after the release of the VNF.
+    operation = listed[0]["operation"].rpartition("/")[2]
+    await world.store.update(occurrences.COLLECTION, operation, {"operationState": "PROCESSING"})
+    assert (await world.call("GET", f"{one}/revisions")).must(200).json == listed
+    (await gateway.patch(one, values={"user": "a"})).must(200)
+    assert gateway.sent == []
     first = (await world.call("GET", f"{one}/revisions/1")).must(200).json
     assert first == {
         **listed[3], "values": {"password": "***", "user": "a"}, "compute_profiles": [], "volumes": [THIRD],

@@ -424,6 +424,7 @@ class Engine:
             dst_vnfd_id=None,
             rotation=None,
             last_news=state_event(occ),
+            ended_revision=record.ended_revision or instance.internals.ended_revision,
         )
         instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
         await self._outbox.replace(

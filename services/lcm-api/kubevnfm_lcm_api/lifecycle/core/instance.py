@@ -21,7 +21,7 @@ from kubevnfm_events.outputs import OutputsRead, WantedOutput
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
-from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from kubevnfm_sol.lcm import InstantiationState, OperationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
@@ -107,6 +107,13 @@ class VnfFacts(SolType):
     vim_ids: tuple[str, ...] = ()
 
 
+class EndedRevision(SolType):
+    """A revision whose operation has ended."""
+
+    number: int
+    state: OperationState
+
+
 class InstanceInternals(SolType):
     """Never shown; stored under ``internal`` in the document, which filters of the API cannot use."""
 
@@ -174,6 +181,8 @@ class InstanceInternals(SolType):
     """The FAILED instantiate occurrence whose resources may still exist."""
     revision: int = 0
     """The number of its newest revision (multicloud.md MC-042); 0: none yet."""
+    ended_revision: EndedRevision | None = None
+    """The last revision whose operation has ended: written with the instance that it has released, before the occurrence."""
     multicloud: CloudPlace | None = None
     """The place of an instance that the multi-cloud API has made; None: SOL003 has made it."""
 

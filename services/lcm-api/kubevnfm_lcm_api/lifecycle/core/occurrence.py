@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.core.granting import Granting
-from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
+from kubevnfm_lcm_api.lifecycle.core.instance import EndedRevision, VnfFacts
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_step
 from kubevnfm_lcm_api.lifecycle.core.revision import Revision
@@ -102,6 +102,13 @@ class OccurrenceRecord(BaseModel):
     def running(self) -> tuple[PlannedStep, ...]:
         """The steps that wait for a reply."""
         return tuple(step for step in self.steps if step.is_running)
+
+    @property
+    def ended_revision(self) -> EndedRevision | None:
+        """The revision that it makes, with its end; None if it makes none."""
+        if self.revision is None:
+            return None
+        return EndedRevision(number=self.revision.number, state=self.occ.operation_state)
 
     @property
     def next_deadline(self) -> str | None:

@@ -49,7 +49,7 @@ class Revisions:
         if below is not None:
             wanted = [*wanted, Compare(NUMBER, Op.LT, [below])]
         found = await self._find(wanted, limit + 1, exclude=_LARGE)
-        return [_kept(each) for each in found[:limit]], len(found) > limit
+        return [_kept(each, record) for each in found[:limit]], len(found) > limit
 
     async def get(self, record: InstanceRecord, number: int) -> tuple[Kept, Inputs] | None:
         """Return a revision with its inputs; None if there is none of this number, or no longer."""
@@ -59,7 +59,7 @@ class Revisions:
         stored = OccurrenceRecord.from_document(found[0].body)
         inputs = SEQUENCES.draft(stored.plan, stored.draft).inputs
         assert inputs is not None
-        return _kept(found[0]), inputs
+        return _kept(found[0], record), inputs
 
     async def is_newest(self, vnf: UnderChange, draft: Draft, ring: KeyRing) -> bool:
         """Return whether a change would make what the newest revision has made, from the same inputs."""
@@ -72,7 +72,7 @@ class Revisions:
             return False
         number = Compare(NUMBER, Op.EQ, [internals.revision])
         found = await self._find([by(vnfInstanceId=vnf.record.vnf.id), number], 1, exclude=_LARGE)
-        newest = _kept(found[0]) if found else None
+        newest = _kept(found[0], vnf.record) if found else None
         if newest is None or newest.state is not OperationState.COMPLETED or newest.revision.digest != inputs.digest:
             return False
         # In a thread: they may have megabytes.
@@ -87,7 +87,7 @@ class Revisions:
         oldest = record.internals.revision - self.most + 1
         numbers: list[Filter] = [Compare(NUMBER, Op.GTE, [oldest])]
         if found:
-            numbers.append(Compare(NUMBER, Op.EQ, [_kept(found[0]).revision.number]))
+            numbers.append(Compare(NUMBER, Op.EQ, [_kept(found[0], record).revision.number]))
         return [of_it, AnyOf(numbers)]
 
     async def _find(self, wanted: Sequence[Filter], limit: int, exclude: Sequence[str] = ()) -> Sequence[Stored]:
@@ -98,7 +98,9 @@ class Revisions:
         return await self.store.find(occurrences.COLLECTION, query)
 
 
-def _kept(stored: Stored) -> Kept:
-    body = stored.body
-    revision = Revision.model_validate(body["internal"]["revision"])
-    return Kept(revision, stored.id, body["startTime"], OperationState(body["operationState"]))
+def _kept(stored: Stored, record: InstanceRecord) -> Kept:
+    """Return a revision, whose operation has ended once it has released the instance: the occurrence is written after it."""
+    body, ended = stored.body, record.internals.ended_revision
+    revision, state = Revision.model_validate(body["internal"]["revision"]), OperationState(body["operationState"])
+    has_released = ended is not None and ended.number == revision.number
+    return Kept(revision, stored.id, body["startTime"], ended.state if ended is not None and has_released else state)
