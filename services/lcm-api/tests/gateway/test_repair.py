@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.capi import AwaitCluster
-from kubevnfm_events.objects import ObjectsRepaired, ObjectsScaled, RepairObjects, ScaleObjects
-from worlds.cnf_world import deployed, of_pods
+from kubevnfm_events.objects import (
+    LeftObject,
+    ObjectsDeleted,
+    ObjectsRepaired,
+    ObjectsScaled,
+    RepairObjects,
+    ScaleObjects,
+)
+from worlds.cnf_world import APPLY, deployed, of_pods
 from worlds.lcm_world import World
 from worlds.workload_world import AWAIT, applied, built, machines, sent, shown
 
@@ -144,3 +151,25 @@ async def test_a_repair_needs_an_instance_that_is_instantiated_and_free(world: W
     await world.sample("cnf")
     instance_id = await world.create("cnf")
     (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal", BODY)).problem(409)
+
+
+async def test_a_heal_names_what_its_deletion_has_left_until_it_is_applied_again(world: World) -> None:
+    """CR-111, MC-106d: a heal that fails in between names all of it, as a termination does."""
+    instance_id = await deployed(world)
+    names = {"reason": "others need it", "uid": "u"}
+    left = (
+        LeftObject(api_version="v1", kind="Namespace", name="mine", **names),
+        LeftObject(api_version="v1", kind="ConfigMap", namespace="default", name="web-pages", **names),
+    )
+    world.twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=left)
+    world.twins.failing = {APPLY}
+    operation_id = await world.ask(instance_id, "heal", {})
+
+    async def named(state: str) -> list[str]:
+        changes = (await world.reached(operation_id, state))["resourceChanges"]
+        return [each["name"] for each in changes["metadata"]["kubevnfm_left"]]
+
+    assert await named("FAILED_TEMP") == ["mine", "web-pages"]
+    world.twins.failing = set()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
+    assert await named("COMPLETED") == ["mine"]

@@ -12,7 +12,7 @@ from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
-from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
+from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_left, metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.core.drift import marked
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added, removed_pods, replaced
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
@@ -125,24 +125,34 @@ class HealCnfDraft(ChangeCnfDraft):
     """Objects that others have deleted or changed are applied again, and all else stays."""
     repaired: int | None = None
     """The number of objects that a repair has applied; None until it is reported."""
+    left: tuple[LeftObject, ...] = ()
+    """The objects that its deletions have left, because others need them or their artifacts keep them."""
 
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """The pods that are replaced; a repair brings back what was granted before."""
         pods = self.before.pods if self.is_whole else self.pods
         return replaced(pods, self.vim_key, flavour, with_storage=self.is_whole)
 
-    def without_release(self, _: tuple[LeftObject, ...]) -> Self:
-        """Return the draft once nothing is left of the old objects; a heal gives up none."""
+    def without_release(self, left: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once the old objects are deleted, except what is left."""
         nothing = Release(namespace=self.before.namespace)
-        return self.model_copy(update={"is_gone": True, "release": nothing})
+        return self.model_copy(update={"is_gone": True, "release": nothing, "left": left})
+
+    def without_objects(self, left: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once its new objects are deleted, except what is left."""
+        return self.with_release(None).model_copy(update={"left": left})
 
     def with_repaired(self, release: Release, repaired: int | None) -> Self:
         """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
         return self.model_copy(update={"release": release, "repaired": repaired})
 
     def changes(self) -> ResourceChanges:
-        """As for every change; of a repair also the number of objects that were applied."""
-        return super().changes().model_copy(update={"metadata": metadata_of_repair(self.repaired)})
+        """As for every change; of a repair also the number of objects that were applied, and what a deletion has left."""
+        there = self.release.objects if self.release is not None else ()
+        again = {(each.kind, each.namespace, each.name) for each in there}
+        left = [each for each in self.left if (each.kind, each.namespace, each.name) not in again]
+        metadata = {**(metadata_of_repair(self.repaired) or {}), **(metadata_of_left(left) or {})}
+        return super().changes().model_copy(update={"metadata": metadata or None})
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the pods that run now; every object is as it was applied."""

@@ -74,14 +74,10 @@ class ApplyCnfObjects(AwaitedObjects[InstantiateCnfDraft | HealCnfDraft, Objects
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
 
-    def forget(self, draft: InstantiateCnfDraft | HealCnfDraft) -> Draft:
-        """The objects are deleted."""
-        return draft.with_release(None)
-
     def undone(self, draft: InstantiateCnfDraft | HealCnfDraft, reply: Event) -> Draft:
-        """The objects are deleted; an instantiation keeps which are left."""
+        """The objects are deleted, except what is left."""
         assert isinstance(reply, ObjectsDeleted)
-        return draft.without_objects(reply.left) if isinstance(draft, InstantiateCnfDraft) else self.forget(draft)
+        return draft.without_objects(reply.left)
 
     def undo(self, draft: InstantiateCnfDraft | HealCnfDraft) -> DeleteObjects:
         """Delete everything in the inventory, also if the objects were applied only in part."""

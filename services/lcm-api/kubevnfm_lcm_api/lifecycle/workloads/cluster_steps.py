@@ -31,7 +31,6 @@ from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, Step
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     ChangeWorkloadDraft,
-    InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
@@ -79,14 +78,10 @@ class ApplyClusterObjects(KeepsRemains[NewClusterDraft, ObjectsApplied]):
         """Keep what was applied."""
         return draft.with_release(Release.from_applied(reply))
 
-    def forget(self, draft: NewClusterDraft) -> Draft:
-        """The objects are deleted."""
-        return draft.with_release(None)
-
     def undone(self, draft: NewClusterDraft, reply: Event) -> Draft:
-        """The objects are deleted; an instantiation keeps which are left."""
+        """The objects are deleted, except what is left."""
         assert isinstance(reply, ObjectsDeleted)
-        return draft.without_objects(reply.left) if isinstance(draft, InstantiateWorkloadDraft) else self.forget(draft)
+        return draft.without_objects(reply.left)
 
     def undo(self, draft: NewClusterDraft) -> DeleteObjects:
         """Delete the cluster and then everything else in the inventory, also if it was applied only in part (CR-112)."""
