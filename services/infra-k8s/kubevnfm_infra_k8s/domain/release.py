@@ -72,6 +72,8 @@ class Entry:
     """It has done its work, as a Job that has ended well. Kubernetes may remove it afterwards."""
     is_passing: bool = False
     """Kubernetes removes it after a time (`passing_objects`); of a kind of which no object stays, also if this is not stored."""
+    was_brought_up: bool = False
+    """An operation has waited for all that it had to. One that is passing, and gone by now, has ended then."""
     claim_templates: tuple[str, ...] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
     claims: tuple[OwnedClaim, ...] = ()
@@ -262,11 +264,20 @@ class Release:
         return frozenset(entry.key for entry in self.entries if entry.is_complete)
 
     def collected(self, there: Collection[ObjectKey], *, operation_id: str) -> frozenset[ObjectKey]:
-        """Return the objects of kinds of which none stays that an earlier operation has made, and that are gone by now."""
+        """Return the objects that Kubernetes removes after a time, that an earlier operation has made, and that are gone by now.
+
+        A Job is among them if that operation has come to its good end, since one that has failed can be gone too.
+        """
         if self.applied_by.partition("/")[0] in ("", operation_id):
             return frozenset()
-        mine = (each.key for each in self.entries if each.uid and is_passing_kind(each.key))
-        return frozenset(key for key in mine if key not in there)
+        mine = (each for each in self.entries if each.uid and (is_passing_kind(each.key) or each.was_brought_up))
+        return frozenset(each.key for each in mine if each.key not in there)
+
+    def brought_up(self) -> Release:
+        """Return the release once an operation has waited for all that it had to."""
+        if all(each.was_brought_up or not each.is_passing for each in self.entries):
+            return self
+        return replace(self, entries=[replace(each, was_brought_up=each.is_passing) for each in self.entries])
 
     def completing(self, keys: Collection[ObjectKey]) -> Release:
         """Return the release with these objects marked as those that have done their work."""
@@ -309,7 +320,14 @@ class Release:
         if not found:
             return self
         entries = [
-            replace(entry, uid=found[entry.key].uid, owned=found[entry.key].owned) if entry.key in found else entry
+            replace(
+                entry,
+                uid=found[entry.key].uid,
+                owned=found[entry.key].owned,
+                was_brought_up=entry.was_brought_up and entry.uid == found[entry.key].uid,
+            )
+            if entry.key in found
+            else entry
             for entry in self.entries
         ]
         return replace(self, entries=entries)
@@ -347,6 +365,8 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         is_implied=wanted.is_implied,
         is_passing=is_passing(wanted.body),
     )
-    # Another manifest is another Job, which has yet to run. One of a kind of which none stays is gone for good.
-    is_same = known is not None and known.digest == wanted.digest
-    return entry if is_same else replace(entry, is_complete=False, uid="" if is_passing_kind(entry.key) else entry.uid)
+    if known is not None and known.digest == wanted.digest:
+        return entry
+    # Another manifest is another Job, which has yet to run. One that Kubernetes removes after a time is gone for good.
+    may_go = entry.is_passing or is_passing_kind(entry.key)
+    return replace(entry, is_complete=False, was_brought_up=False, uid="" if may_go else entry.uid)

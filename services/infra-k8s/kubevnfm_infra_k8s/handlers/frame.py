@@ -437,6 +437,8 @@ class Step:
         if is_ready and (probe := probe_of(planned.objects, wait, progress)) is not None:
             is_ready = await probe.until_denied(within_s=within_s)
         await self.store_seen(wait)
+        if is_ready and (after := self.release.brought_up()) is not self.release:
+            self.release = await self.handling.releases.save(after)
         return is_ready
 
     async def store_seen(self, wait: ReadinessWait) -> None:

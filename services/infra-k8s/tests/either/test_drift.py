@@ -21,7 +21,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ForeignObjects
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Propagation
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
@@ -32,6 +32,7 @@ from patience import until, until_true
 from servers.certificates import Authority
 
 RBAC = "rbac.authorization.k8s.io/v1"
+EVENTS = Resource("v1", "Event", "events", namespaced=True)
 _PASSING = "artifacts:\n- {file: csr.yaml}\n- {file: job.yaml, wait: none}\n- {file: map.yaml, priority: 1}\n"
 
 
@@ -511,13 +512,27 @@ async def test_what_kubernetes_removes_by_itself_is_not_missing(comparing: Compa
     repaired = await ground.site.repair(package_id=f"p-{ground.namespace}", def_files=names, operation="mend", **order)
     assert repaired.repaired == 0
     other = {**files, "map.yaml": settings(k="w")}
+
+    async def uid_of_job() -> str:
+        release = await ground.site.handlers.releases.get(ground.namespace)
+        return next(str(each.uid) for each in release.entries if each.key.kind == "Job")
+
+    made = await uid_of_job()
+    # As after an hour.
+    for each in await ground.cluster.list(EVENTS, namespace=ground.namespace):
+        await ground.cluster.delete(EVENTS, EVENTS.key(each))
     await ground.site.replace(other, package_id="p2", def_files=names, operation="change", **order)
     assert await ground.shown(api, "CertificateSigningRequest", name) is None
+    assert await uid_of_job() == made
     assert await comparing.round(revision=8) == []
     # Another request is another certificate.
     request["spec"]["usages"] = ["server auth"]
     await ground.site.replace(other, package_id="p3", def_files=names, operation="renew", **order)
     assert (await ground.shown(api, "CertificateSigningRequest", name))["spec"]["usages"] == ["server auth"]
+    # And another Job is one that has yet to run.
+    again = {**other, "job.yaml": a_job("once", command="echo", ttlSecondsAfterFinished=0)}
+    await ground.site.replace(again, package_id="p4", def_files=names, operation="other", **order)
+    assert await uid_of_job() != made
     assert await comparing.round(revision=9) == []
 
 

@@ -74,9 +74,16 @@ async def outcome_after_collection(ground: Any, job: Body, reason: str) -> Done 
 
 
 async def test_the_end_of_a_job_that_no_worker_saw_is_read_from_its_events(ground: Any) -> None:
-    """CR-029: the worker may have been restarted while the Job ended."""
-    outcome = await outcome_after_collection(ground, a_job("once", ttlSecondsAfterFinished=0), "Completed")
+    """CR-029: the worker may have been restarted while the Job ended; another attempt does not make it again."""
+    job = a_job("once", ttlSecondsAfterFinished=0)
+    outcome = await outcome_after_collection(ground, job, "Completed")
     assert isinstance(outcome, Done)
+    release = await ground.site.handlers.releases.get(ground.namespace)
+    (before,) = release.entries
+    await ground.site.handlers.releases.save(replace(release, entries=[replace(before, is_complete=False)]))
+    await ground.apply(job, attempt=2)
+    (after,) = (await ground.site.handlers.releases.get(ground.namespace)).entries
+    assert after.uid == before.uid
 
 
 async def test_the_failure_of_a_job_that_no_worker_saw_is_read_from_its_events(ground: Any) -> None:

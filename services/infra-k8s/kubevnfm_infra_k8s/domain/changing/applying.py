@@ -37,6 +37,7 @@ from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
 from kubevnfm_infra_k8s.domain.release import Release, Stages
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 log = structlog.get_logger()
@@ -91,6 +92,7 @@ class ApplyRun:
         sent = [each for each in objects if not (self.is_undo and _is_untouched(each, there.get(each.key)))]
         if self.only is None:
             release = release.completing(release.collected(there.keys(), operation_id=applied_by.partition("/")[0]))
+            release = release.completing(await self._ended(persistent, release, there))
         judged = {each.key: each for each in persistent if not each.is_implied}
         found = {key: body for key, body in there.items() if key in judged}
         foreign = foreign_among(list(judged.values()), found, release, sharers)
@@ -149,6 +151,19 @@ class ApplyRun:
         log.info("objects_applied", namespace=plan.namespace, objects=len(objects))
         # The same attempt may apply some of the objects once more.
         return await self.releases.save(replace(run.release, stages=Stages()).confirmed({}, applied_by=applied_by))
+
+    async def _ended(
+        self, objects: Sequence[Wanted], release: Release, there: Mapping[ObjectKey, Body]
+    ) -> Collection[ObjectKey]:
+        """Return the Jobs that Kubernetes has removed after a good end which no call has seen: events say so."""
+        entries = {each.key: each for each in release.entries}
+        gone = [
+            each
+            for each in awaited_among([one for one in objects if one.key not in there], release)
+            if each.is_collected_at_end and entries[each.key].uid
+        ]
+        verdicts = await verdicts_on_ended(self.wait.cluster, gone) if gone else {}
+        return [key for key, verdict in verdicts.items() if verdict.is_current]
 
     async def _hold(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Sequence[str]]:
         """Join the holders of the cluster-scoped objects; return the other instances by object.
