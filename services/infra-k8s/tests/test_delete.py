@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import VimConnection
-from kubevnfm_events.objects import DeleteObjects, ObjectsDeleted
+from kubevnfm_events.objects import DeleteObjects, ObjectsDeleted, ReleaseVolumes
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions, StoredStartTimes
-from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone
+from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone, VolumeNotReady
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
@@ -251,20 +251,45 @@ class _Away:
         raise ClusterUnavailable("https://192.0.2.1: no answer")
 
 
-@pytest.mark.parametrize(("forced", "limit_s"), [(False, 500.0), (True, 30.0)])
+@dataclass(frozen=True)
+class _HeldVolumes:
+    """`domain.ports.VolumeUses` of a claim that does not go."""
+
+    is_away: bool
+
+    async def leave(self, *_: object, **__: object) -> dict[str, str]:
+        return {"v": "claim default/c: held by acme.example/hold"}
+
+    async def check_answering(self, _: str) -> None:
+        if self.is_away:
+            raise ClusterUnavailable("https://192.0.2.1: no answer")
+
+
+@pytest.mark.parametrize(
+    ("what", "limit_s"), [("objects", 500.0), ("objects by force", 30.0), ("volumes of a VNF", 500.0)]
+)
 async def test_the_silence_of_a_cluster_is_in_no_time_limit(
-    site: Any, store: SqliteStore, cluster: Cluster, make: Make, forced: bool, limit_s: float
+    site: Any, store: SqliteStore, cluster: Cluster, make: Make, what: str, limit_s: float
 ) -> None:
-    """CR-023, MC-059: neither that of an object that does not go, nor that after which it is left."""
-    await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
+    """CR-023, MC-059, MC-060: neither that of an object or claim that does not go, nor that after which it is left."""
+    forced, of_volumes = what.endswith("force"), what.startswith("volumes")
     clock = SetClock(datetime.now(UTC))
     there = site.with_changes(clock=clock, start_times=StoredStartTimes(store, clock), wait_s=0.1, gone_timeout_s=500.0)
     away = there.with_changes(clusters=_Away())
+    if of_volumes:
+        there, away = (there.with_changes(volumes=_HeldVolumes(is_away)) for is_away in (False, True))
+    else:
+        await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
     command = DeleteObjects(vnf_instance_id="i1", vim=site.vim, gives_up_waiting=forced)
 
     async def call(at: Any) -> Outcome:
         at.step = "delete"
-        outcome: Outcome = await at.handlers.delete_objects(command, at.context(operation="op2"))
+        context = at.context(operation="op2")
+        outcome: Outcome = await (
+            at.handlers.release_volumes(ReleaseVolumes(vnf_instance_id="i1"), context)
+            if of_volumes
+            else at.handlers.delete_objects(command, context)
+        )
         return outcome
 
     assert isinstance(await call(there), NotYet)
@@ -283,7 +308,7 @@ async def test_the_silence_of_a_cluster_is_in_no_time_limit(
         assert isinstance(left.event, ObjectsDeleted)
         assert [each.name for each in left.event.left] == ["c"]
     else:
-        with pytest.raises(ObjectsNotGone, match=r"ConfigMap default/c: held by acme\.example/hold"):
+        with pytest.raises((ObjectsNotGone, VolumeNotReady), match=r"default/c: held by acme\.example/hold"):
             await call(there)
 
 

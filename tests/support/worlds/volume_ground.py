@@ -91,6 +91,9 @@ class NoVolumes:
     async def leave(self, vnf_instance_id: str, *, kept: Collection[str] = (), within_s: float) -> Mapping[str, str]:
         return {}
 
+    async def check_answering(self, vnf_instance_id: str) -> None:
+        raise AssertionError("no instance of this test uses volumes")
+
 
 @dataclass
 class VolumeGround:

@@ -457,3 +457,7 @@ class VolumeUses(Protocol):
         Returns: those volumes, by id, whose claims still exist after a wait, and why.
         """
         ...
+
+    async def check_answering(self, vnf_instance_id: str) -> None:
+        """Raise ClusterUnavailable if a region does not answer in which claims of the instance are to go."""
+        ...

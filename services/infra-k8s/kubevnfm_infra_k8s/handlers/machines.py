@@ -9,7 +9,6 @@ from kubevnfm_events.capi import CheckMachines, MachineReplaced, MachinesChecked
 from kubevnfm_kit.clock import machine_now
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import facts_of, machine_facts
@@ -34,15 +33,15 @@ class MachineHandlers(CapiHandlers):
         """Find the Machines to replace, and check that the cluster can lose them."""
         workload = command.cluster
         progress = Progress("check_machines", context.publish)
-        began = await self.start_times.started_at(context, command.vnf_instance_id)
-        async with self.viewed(command) as (view, kinds):
+        began = await self.start_times.beginning(context, command.vnf_instance_id)
+        async with self.noting_silence(context), self.viewed(command) as (view, kinds):
             objects = objects_in(view, kinds, workload.name)
         key = cluster_key(workload)
         if objects.cluster is None:
             raise ClusterLost([key])
         now = self.clock.now()
         if is_paused(objects.cluster):
-            if now >= deadline_of(context.deadline, began, _PAUSED_S):
+            if now >= began.deadline(context.deadline, _PAUSED_S):
                 raise ClusterNotReady(f"{key}: {PAUSED}")
             await progress.on(f"Cluster {workload.name}", PAUSED, done=0, total=len(objects.machines))
             return NotYet(ENDING_S)
@@ -60,9 +59,13 @@ class MachineHandlers(CapiHandlers):
     async def replace_machine(self, command: ReplaceMachine, context: StepContext) -> Outcome:
         """Have a Machine replaced, and wait until the new one is ready; a repeated call only waits."""
         mine, machine = command.vnf_instance_id, command.machine
-        began = await self.start_times.started_at(context, mine)
+        began = await self.start_times.beginning(context, mine)
         progress = Progress("replace_machine", context.publish)
-        async with self.connected(command.vim) as cluster, self.viewed(command) as (view, kinds):
+        async with (
+            self.noting_silence(context),
+            self.connected(command.vim) as cluster,
+            self.viewed(command) as (view, kinds),
+        ):
             run = Replacement(
                 cluster=cluster,
                 view=view,
@@ -71,7 +74,7 @@ class MachineHandlers(CapiHandlers):
                 machine=machine,
                 known=frozenset(command.known),
                 clock=self.clock,
-                deadline=deadline_of(context.deadline, began, command.wait_timeout_s),
+                deadline=began.deadline(context.deadline, command.wait_timeout_s),
                 progress=progress,
             )
             await run.begin(is_forced=command.is_forced)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from kubevnfm_events.objects import HoldVolumes, ReleaseVolumes, VolumesHeld, VolumesReleased
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.beginning import deadline_of
 from kubevnfm_infra_k8s.domain.errors import VolumeNotReady
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.handlers.frame import ENDING_S, Handling
@@ -34,12 +33,15 @@ class VolumeHandlers(Handling):
     async def release_volumes(self, command: ReleaseVolumes, context: StepContext) -> Outcome:
         """Have the claims of the instance removed; a volume that is gone or left already is done."""
         mine, progress = command.vnf_instance_id, Progress("volumes", context.publish)
-        began = await self.start_times.started_at(context, mine)
+        began = await self.start_times.beginning(context, mine)
         kept_ids = {each.persistent_volume_id for each in command.kept_volumes}
-        left = await self.volumes.leave(mine, kept=kept_ids, within_s=self.wait_s)
+        async with self.noting_silence(context):
+            left = await self.volumes.leave(mine, kept=kept_ids, within_s=self.wait_s)
+            if left and not command.force:
+                await self.volumes.check_answering(mine)
         if left and not command.force:
             waits = "; ".join(left.values())
-            if self.clock.now() >= deadline_of(context.deadline, began, self.gone_timeout_s):
+            if self.clock.now() >= began.deadline(context.deadline, self.gone_timeout_s):
                 raise VolumeNotReady(f"not released: {waits}")
             await progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(left))
             return NotYet(ENDING_S)

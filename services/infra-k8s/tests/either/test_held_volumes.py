@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pytest
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import ClaimedVolume, HoldVolumes, ObjectsApplied, ReleaseVolumes, VolumesReleased
-from kubevnfm_infra_k8s.domain.errors import VolumeNotReady
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, VolumeNotReady
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.volumes.uses import InstanceVolumes
 from kubevnfm_kit.errors import InUse, NotFound, Unprocessable
 from kubevnfm_worker.outcome import Done
@@ -103,6 +106,14 @@ class Bed:
         return found
 
 
+@dataclass(frozen=True)
+class _Away:
+    """`domain.ports.Clusters` of a region that does not answer."""
+
+    def cluster(self, _: VimConnection) -> AbstractAsyncContextManager[Cluster]:
+        raise ClusterUnavailable("https://192.0.2.1: no answer")
+
+
 @pytest.fixture
 def bed(ground: Any, volumes: VolumeGround) -> Bed:
     site = ground.site.with_changes(volumes=InstanceVolumes(volumes.owner))
@@ -174,6 +185,9 @@ async def test_what_stands_in_the_way_of_a_claim_ends_the_operation(bed: Bed, wo
 
     # A pod of the VNF keeps the claim: a forced release does not wait for it.
     assert await bed.release("a", force=True) == (volume.id,)
+    await InstanceVolumes(volumes.owner).check_answering("a")
+    with pytest.raises(ClusterUnavailable):
+        await InstanceVolumes(replace(volumes.owner, clusters=_Away())).check_answering("a")
     assert await bed.users(volume) == ("vnf:a",)
     await bed.ground.delete(instance="a")
     assert await bed.release("a") == ()

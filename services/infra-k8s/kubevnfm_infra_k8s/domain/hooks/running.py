@@ -150,7 +150,8 @@ class HookRun:
         if hook.wait is Wait.NONE:
             return
         limit_s = self.limit_s if hook.timeout_s is None else hook.timeout_s
-        deadline = min(self.wait.deadline, record.started_at + timedelta(seconds=limit_s))
+        began = record.started_at + self.wait.silence_since(record.started_at)
+        deadline = min(self.wait.deadline, began + timedelta(seconds=limit_s))
         awaited = Awaited(
             hook.key,
             hook.resource,

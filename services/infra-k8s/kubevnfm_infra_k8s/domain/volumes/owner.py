@@ -41,6 +41,7 @@ from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey
 from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.permitted import check_permitted
@@ -155,6 +156,15 @@ class PersistentVolumes:
             return True
         left = await self._worked_on(volume, wait_s)
         return left is None or left.use_of(reference) is None
+
+    async def check_answering(self, volume: Volume, claim: ObjectKey) -> None:
+        """Raise ClusterUnavailable if the region of a volume does not answer when it is asked for a claim."""
+        with suppress(NotFound):
+            vim = await self._vim(volume)
+            # What it answers does not matter.
+            with suppress(AccessRefused, ObjectRefused):
+                async with self.clusters.cluster(vim) as cluster:
+                    await cluster.get_metadata(CLAIMS, claim)
 
     async def _worked_on(self, volume: Volume, wait_s: float) -> Volume | None:
         self.work.wake(volume.id)

@@ -68,6 +68,14 @@ class InstanceVolumes:
                 left[volume.id] = f"persistent volume {present.name}: {why}"
         return left
 
+    async def check_answering(self, vnf_instance_id: str) -> None:
+        reference, asked = _reference(vnf_instance_id), set[str]()
+        for volume in await self.volumes.records.used_by(reference):
+            use = volume.use_of(reference)
+            if use is not None and use.is_leaving and volume.vim_id not in asked:
+                asked.add(volume.vim_id)
+                await self.volumes.check_answering(volume, use.claim)
+
     async def _take(self, vnf_instance_id: str, volume: ClaimedVolume, namespace: str) -> None:
         wanted = VolumeUse(namespace=namespace, claim_name=volume.claim_name)
         await self.volumes.use(volume.persistent_volume_id, _reference(vnf_instance_id), wanted, wait_s=0.0)
