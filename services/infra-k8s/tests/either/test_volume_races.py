@@ -17,6 +17,7 @@ from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet
+from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
 from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
@@ -147,6 +148,37 @@ async def test_a_further_vnf_whose_claim_others_delete_is_shown(volumes: VolumeG
     assert (volumes.events[-1].phase, volumes.events[-1].reason) == ("Released", shown.phase_detail)
     assert await volumes.use(volume, "b", name="second") == second
     assert (await volumes.owner.get(volume.id)).phase == "Bound"
+
+
+@dataclass(frozen=True)
+class LongLooks(VolumePasses):
+    """Passes whose looks for drift last until the test ends them."""
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def look(self, volume: Volume) -> None:
+        self.begun.set()
+        await self.ended.wait()
+
+
+async def test_a_look_for_drift_holds_up_no_work_in_its_region(volumes: VolumeGround) -> None:
+    """Scenario 11: after a start both begin, and the work had to wait for a round that came after a pause of minutes."""
+    await volumes.create()
+    stored = await volumes.stored(await volumes.create(name="more"))
+    await volumes.records.replace(stored.asked_again(stored.since))
+    passes = LongLooks(volumes.records, volumes.cluster, SystemClock(), WAIT_S)
+    now = volumes.work
+    work = ReconcilingWork(
+        "volume", now.records, now.turns, now.regions, now.vims, now.clusters, lambda _: passes, now.clock
+    )
+    async with work.running():
+        looking = asyncio.create_task(work.look_at_all())
+        await passes.begun.wait()
+        await work.bring_all()
+        assert (await volumes.records.get(stored.id) or stored).is_settled
+        passes.ended.set()
+        await looking
 
 
 @dataclass

@@ -63,7 +63,7 @@ class ReconcilingWork(Generic[D]):
     _waiting: dict[str, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
     """For each caller that waits for a document."""
     _regions: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """The rounds of regions."""
+    """The rounds of regions: those with work, and those that look for drift, which no work waits for."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -104,7 +104,7 @@ class ReconcilingWork(Generic[D]):
 
     async def bring_all(self) -> None:
         """Have a pass over each document on which there is work; return when the regions that answer are done."""
-        await self._in_regions(await self.records.unsettled())
+        await self._in_regions("work", await self.records.unsettled())
 
     async def has_work(self) -> bool:
         """Return whether `bring_all` would have a document."""
@@ -112,19 +112,19 @@ class ReconcilingWork(Generic[D]):
 
     async def look_at_all(self) -> None:
         """Have a look at each other document for drift."""
-        await self._in_regions(await self.records.settled())
+        await self._in_regions("drift", await self.records.settled())
 
-    async def _in_regions(self, documents: Sequence[tuple[str, str]]) -> None:
+    async def _in_regions(self, what: str, documents: Sequence[tuple[str, str]]) -> None:
         by_region: dict[str, list[str]] = defaultdict(list)
         for document_id, vim_id in documents:
-            by_region[vim_id].append(document_id)
-        for vim_id, ids in by_region.items():
-            # A region that is still busy with the last round, since it is slow or silent, gets no second one.
-            if vim_id not in self._regions:
-                task = asyncio.create_task(self._in_region(ids), name=vim_id)
-                self._regions[vim_id] = task
+            by_region[f"{what} {vim_id}"].append(document_id)
+        for name, ids in by_region.items():
+            # A region that is still busy with the last round of this kind, since it is slow or silent, gets no second one.
+            if name not in self._regions:
+                task = asyncio.create_task(self._in_region(ids), name=name)
+                self._regions[name] = task
                 task.add_done_callback(self._round_ended)
-        begun = [self._regions[vim_id] for vim_id in by_region if vim_id in self._regions]
+        begun = [self._regions[name] for name in by_region if name in self._regions]
         if begun:
             await asyncio.wait(begun, timeout=_PASS_S)
 
@@ -262,7 +262,7 @@ class ReconcilingWork(Generic[D]):
     def _round_ended(self, task: asyncio.Task[None]) -> None:
         self._regions.pop(task.get_name())
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("document_round_failed", vim_id=task.get_name(), exc_info=error)
+            log.error("document_round_failed", round=task.get_name(), exc_info=error)
 
     def _ended(self, document_id: str) -> None:
         task = self._tasks.pop(document_id)
