@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 from worlds.every_death import EveryDeath, EveryForm
-from worlds.mortal_vnf import CYCLES, a_ground
+from worlds.mortal_sol003 import FURTHER, FurtherGround
+from worlds.mortal_vnf import CYCLES, Ground, a_ground
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(7200)]
 
@@ -29,7 +31,7 @@ MOST_HARMS = 6
 
 async def test_a_process_that_dies_in_an_operation_harms_nothing(tmp_path: Path) -> None:
     """MC-021, MC-037, MC-042, MC-057, MC-086, MC-141 (scenario 11): at chosen writes; the ``deep`` test has all of them."""
-    async with a_ground(tmp_path) as ground:
+    async with a_ground(tmp_path, Ground) as ground:
         for operation, write, is_done in CHOSEN:
             await ground.killed_in(operation, write, is_done=is_done)
         assert len(ground.vnfm.deaths) == len(CHOSEN), ground.vnfm.deaths
@@ -41,13 +43,30 @@ async def test_a_process_that_dies_at_each_write_of_an_operation_harms_nothing(
     tmp_path: Path, operations: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """MC-021, MC-037, MC-042, MC-057, MC-085 to MC-088, MC-100 to MC-104, MC-139, MC-140, MC-141 (scenario 11): before and after each."""
-    deaths: EveryForm = defaultdict(EveryDeath)
+    await die_everywhere(tmp_path, Ground, operations, defaultdict(EveryDeath), capsys)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("operations", FURTHER, ids="-".join)
+async def test_a_process_that_dies_at_the_first_write_of_each_name_harms_nothing(
+    tmp_path: Path, operations: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MC-051, MC-071, MC-076 (scenario 11): in scalings, heals and repairs by SOL003, and in the life of a cloud region."""
+    deaths = defaultdict(partial(EveryDeath, are_first_enough=True))
+    await die_everywhere(tmp_path, FurtherGround, operations, deaths, capsys)
+
+
+async def die_everywhere(
+    folder: Path, kind: type[Ground], operations: tuple[str, ...], deaths: EveryForm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Have processes die, side by side, at all writes of operations; print at how many these were."""
     harms: list[Exception] = []
 
     async def die_again_and_again(number: int) -> None:
         while len(harms) < MOST_HARMS and (not deaths or not all(each.is_complete for each in deaths.values())):
             try:
-                async with a_ground(tmp_path / f"{number}-{len(harms)}", regions=1 + ("group" in operations)) as ground:
+                regions = 1 + ("group" in operations)
+                async with a_ground(folder / f"{number}-{len(harms)}", kind, regions=regions) as ground:
                     await ground.killed_everywhere(operations, deaths)
             except Exception as harm:  # noqa: BLE001  # the other processes still die where this one would have
                 harms.append(harm)

@@ -25,8 +25,11 @@ class Write(NamedTuple):
 
 @dataclass
 class EveryDeath:
-    """The writes that any run of an operation had. A process dies after each. It dies before one only if that is the first, or if another
-    write was under way: else what is stored is what the death after the last write has left."""
+    """The writes that runs of an operation had before the first death, and those of other names that later ones had. A process dies after each.
+
+    How often a name comes depends on the load of the machine, so that the list would never end. A process dies before a write only if that
+    is the first, or if another write was under way: else what is stored is what the death after the last write has left.
+    """
 
     waits: dict[tuple[Write, bool | None], int] = field(default_factory=dict)
     """Where no process has died yet, and how often it was tried. False: before it; True: after it; None: `Fate.is_done` says which."""
@@ -38,6 +41,8 @@ class EveryDeath:
     missed: set[Write] = field(default_factory=set)
     """Those that came in one run and not in others."""
     deaths: int = 0
+    are_first_enough: bool = False
+    """Whether a process dies at the first write of each name alone."""
 
     @property
     def is_complete(self) -> bool:
@@ -54,10 +59,13 @@ class EveryDeath:
         """Take note of the writes of a life."""
         counts: Counter[str] = Counter()
         is_first = not self.known
+        earlier = {each.name for each in self.known} if self.deaths else set[str]()
         for name in names:
             counts[name] += 1
             write = Write(name, counts[name])
-            if write not in self.known:
+            if self.are_first_enough and write.nth > 1:
+                continue
+            if write not in self.known and name not in earlier:
                 self.known.add(write)
                 self.waits[write, None] = 0
                 if is_first:

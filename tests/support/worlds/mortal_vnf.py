@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from packages.kubernetes_objects import a_job
 from patience import until, until_true
@@ -481,13 +481,16 @@ async def _soon(holds: Callable[[], Awaitable[bool]]) -> None:
         await until_true(holds, timeout_s=60, pause_s=0.05)
 
 
+G = TypeVar("G", bound=Ground)
+
+
 @asynccontextmanager
-async def a_ground(folder: Path, *, regions: int = 1) -> AsyncIterator[Ground]:
+async def a_ground(folder: Path, kind: type[G], *, regions: int = 1) -> AsyncIterator[G]:
     """Yield a ground that is prepared, with as many regions. At the end remove all, after which the clusters have what they had."""
     async with AsyncExitStack() as stack:
         vnfm, user, seen, clusters = await stack.enter_async_context(mortal_site(folder, regions))
         given = [await stack.enter_async_context(registered(user, each, folder)) for each in clusters]
-        ground = Ground(vnfm, user, seen[0], given[0], list(zip(seen[1:], given[1:], strict=True)))
+        ground = kind(vnfm, user, seen[0], given[0], list(zip(seen[1:], given[1:], strict=True)))
         await ground.prepare()
         yield ground
         if ground.vnf is not None:

@@ -16,10 +16,11 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import aiohttp
-from callers.user import Answer, User
+from callers.user import VERSION, Answer, User
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Obj, key_of
+from patience import until
 from real.real_cluster import RealCluster
 from real.real_kubernetes import RealKubernetes
 from servers.installations import SUBSCRIBERS
@@ -183,6 +184,33 @@ class PatientUser(User):
                     await asyncio.sleep(0.2)
                     continue
                 return answer
+
+    async def operate(self, instance_id: str, task: str, body: Mapping[str, Any]) -> None:
+        """Carry out an operation by SOL003, which has no ``Idempotency-Key``: if there was no answer, look whether it has begun."""
+        listed = f"/vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{instance_id})"
+
+        async def states() -> dict[str, str]:
+            return {each["id"]: each["operationState"] for each in (await self.lcm("GET", listed)).must(200).json}
+
+        known = await states()
+        async with asyncio.timeout(_PATIENCE_S):
+            while not (begun := (await states()).keys() - known.keys()):
+                await self._vnfm.ready()
+                path, headers = f"/vnflcm/v2/vnf_instances/{instance_id}/{task}", {"Version": VERSION["v2"]}
+                try:
+                    answer = await super().call("POST", path, body, headers=headers)
+                except aiohttp.ClientError:
+                    self.cuts += 1
+                    continue
+                # The one that was cut has claimed the instance, and its occurrence is not stored yet.
+                assert answer.status in ({202, 409} if self.cuts else {202}), answer.text
+        (operation,) = begun
+
+        async def ended() -> str | None:
+            state = (await states())[operation]
+            return None if state in {"STARTING", "PROCESSING"} else state
+
+        assert await until(ended, timeout_s=_PATIENCE_S) == "COMPLETED"
 
 
 @dataclass
