@@ -52,7 +52,7 @@ async def test_a_process_that_dies_at_the_first_write_of_each_name_harms_nothing
     tmp_path: Path, operations: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """MC-051, MC-071, MC-076 (scenario 11): in scalings, heals and repairs by SOL003, and in the life of a cloud region."""
-    deaths = defaultdict(partial(EveryDeath, are_first_enough=True))
+    deaths: EveryForm = defaultdict(partial(EveryDeath, are_first_enough=True))
     await die_everywhere(tmp_path, FurtherGround, operations, deaths, capsys)
 
 

@@ -74,6 +74,8 @@ class Filling:
 
     values: Mapping[str, Any]
     """By name; secret ones are `Hidden`."""
+    named: set[str] = field(default_factory=set)
+    """The variables that are there."""
     _problems: dict[str, None] = field(default_factory=dict)
     _sizes: dict[str, _Size] = field(default_factory=dict)
     """By name, because a large value may be in thousands of places."""
@@ -140,6 +142,7 @@ class Filling:
 
     def _value(self, found: re.Match[str], place: str, path: Place, *, is_secret: bool) -> Any:
         name = name_in(found)
+        self.named.add(name)
         try:
             value = _at(self.values, name.split("."))
         except KeyError:

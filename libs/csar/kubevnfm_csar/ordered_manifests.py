@@ -58,11 +58,12 @@ def read_artifacts(
     *,
     namespace: str,
     charts: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
+    named: set[str] | None = None,
 ) -> Sequence[OrderedDocument]:
     """Return the objects of the files, in their order, and then hooks.
 
     ``texts``: (path, content); ``namespace``: that of the instance; ``charts``: (name, content) of the templates of each chart
-    that was rendered.
+    that was rendered; ``named`` gets the names of all variables.
     A file that the order does not list (as one that replaces another) has the order's defaults. Raises Unprocessable for
     a file that is no YAML, for variables that cannot be filled in, for objects that the order does not allow, and for cycles.
     """
@@ -72,6 +73,8 @@ def read_artifacts(
         for each in documents_of(order, texts)
     ]
     filling.check()
+    if named is not None:
+        named |= filling.named
     found += _of_charts(order, charts, problems)
     problems += _problems(found, {namespace, *order.foreign_namespaces}, namespace)
     if not problems:

@@ -124,6 +124,11 @@ def described(schema: ValuesSchema) -> Mapping[str, Described]:
     return found
 
 
+def described_root(schema: ValuesSchema) -> Described:
+    """Return what a schema says of all values together. Raises SchemaRefused as `described`."""
+    return Described(list(_Reading(schema).parts(schema.body)), is_required=True)
+
+
 class _Reading:
     """The reading of one schema, within limits."""
 

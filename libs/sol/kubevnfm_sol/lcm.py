@@ -304,3 +304,5 @@ class VnfLcmOpOcc(SolType):
     changed_ext_connectivity: tuple[ExtVirtualLinkInfo, ...] | None = None
     modifications_triggered_by_vnf_pkg_change: SecretParams | None = None
     """CHANGE_VNFPKG alone; v2 only."""
+    warnings: tuple[str, ...] | None = None
+    """Parts of the request that are not used; v2 only."""

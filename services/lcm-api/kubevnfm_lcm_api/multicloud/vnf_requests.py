@@ -201,7 +201,9 @@ async def asked_of(
     }
     request = await asyncio.to_thread(parse, InstantiateVnfRequest, original)
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **_names_of(wanted))
-    asked = Asked(request, original, "v2", networks, wanted.volumes, origin)
+    # Those of a homing decision and of another VNF are not written for this package.
+    values = {} if body.get("clone_of") is not None else body.get("values") or {}
+    asked = Asked(request, original, "v2", networks, wanted.volumes, origin, given_values=values)
     return made, package, asked
 
 

@@ -208,6 +208,8 @@ class VnfInstance(MultiCloudType):
     kept_objects: tuple[LeftObject, ...] = ()
     """The objects that changes have kept; they belong to no VNF any more."""
     ignored_artifacts: tuple[str, ...]
+    warnings: tuple[str, ...] | None = None
+    """Warnings about the request for its newest revision: values that name no variable of the package."""
     operation: str | None = None
     """The link of the operation that was asked for, that runs, or that has failed and waits."""
     created_at: str

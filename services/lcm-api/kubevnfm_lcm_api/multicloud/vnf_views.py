@@ -24,6 +24,8 @@ from kubevnfm_lcm_api.multicloud.vnf_holds import shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfResource, VnfStatus
 
 _VARIANT: Final = "multicloud-vnf"
+_PARAMETERS: Final = "additionalParams/"
+"""Where SOL003 has the members of a request."""
 _NOT_BROUGHT_UP: Final = "it was not brought up, and nothing runs for it: delete it"
 
 
@@ -131,6 +133,7 @@ class Vnf:
             outputs=dict(outputs_of(vnf.metadata)),
             kept_objects=release.kept_objects if release is not None else (),
             ignored_artifacts=tuple((info.metadata or {}).get(IGNORED) or ()) if info is not None else (),
+            warnings=tuple(each.removeprefix(_PARAMETERS) for each in self.record.internals.warnings) or None,
             suspended=suspension_of(vnf.metadata) or suspended,
             group_operation=place.group_operation,
             operation=f"{root}/vnflcm/v2/vnf_lcm_op_occs/{operation}" if operation is not None else None,

@@ -141,6 +141,26 @@ async def test_null_removes_a_value_for_which_the_default_is_used_again(gateway:
     assert revision["values"]["user"] == "anna"
 
 
+async def test_a_value_that_no_artifact_uses_is_a_warning(gateway: _Gateway) -> None:
+    """MC-022: with the nearest name, in the VNF and in its operation; values of an earlier request, and of a homing decision, are free."""
+    world, why = gateway.world, "not used, since the package has no variable of this name"
+    oof = [{"usr": "b"}]
+    one = await gateway.bring_up(values={"user": "a", "passwrd": "p"}, oof_parameters=oof)
+    shown = (await world.call("GET", one)).must(200).json
+    assert shown["warnings"] == [f"values/passwrd: {why}; the nearest is password"]
+    changed = (await gateway.patch(one, values={"password": "x", "usr": "c", "passwrd": None})).must(200).json
+    assert changed["warnings"] == [f"values/usr: {why}; the nearest is user"]
+    operation = changed["operation"].rpartition("/")[2]
+    expected = [f"additionalParams/{changed['warnings'][0]}"]
+    assert (await world.operation(operation))["warnings"] == expected
+    assert (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json["warnings"] == expected
+    assert "warnings" not in (await world.v1("GET", f"/vnf_lcm_op_occs/{operation}")).must(200).json
+    changed = (await gateway.patch(one, values={"password": "y"})).must(200).json
+    assert "warnings" not in changed
+    back = (await world.call("POST", f"{one}/rollback", {"revision": 2})).must(200).json
+    assert "warnings" not in back
+
+
 async def test_an_order_with_protected_foreign_namespaces_is_refused(gateway: _Gateway) -> None:
     """MC-018, MC-032: at bring-up and by a change, with a pointer; nothing is sent."""
     gateway.world.regions.add("op/strict", "vim-strict", protected_namespaces=("monitoring",))

@@ -161,7 +161,7 @@ class PersistentVolumes:
         """Raise ClusterUnavailable if the region of a volume does not answer when it is asked for a claim."""
         with suppress(NotFound):
             vim = await self._vim(volume)
-            # What it answers does not matter.
+            # Any answer will do.
             with suppress(AccessRefused, ObjectRefused):
                 async with self.clusters.cluster(vim) as cluster:
                     await cluster.get_metadata(CLAIMS, claim)

@@ -29,7 +29,7 @@ _LEFT_OUT_OF_V1: Final[Mapping[str, tuple[str, ...]]] = {
     "ExtVirtualLinkInfo": ("currentVnfExtCpData",),
     "VnfExtCpConfig": ("parentCpConfigId", "createExtLinkPort", "netAttDefResourceId"),
     "ResourceChanges": ("affectedExtLinkPorts",),
-    "VnfLcmOpOcc": ("modificationsTriggeredByVnfPkgChange",),
+    "VnfLcmOpOcc": ("modificationsTriggeredByVnfPkgChange", "warnings"),
 }
 _LEFT_OUT_OF_V2: Final[Mapping[str, tuple[str, ...]]] = {
     "VnfInstance": ("vnfPkgId",),

@@ -44,6 +44,13 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """That of the objects with their variables filled in; empty if they are not known."""
     left: tuple[LeftObject, ...] = ()
     """The objects that a rollback has left, because others need them."""
+    unused_values: tuple[str, ...] = ()
+    """The warnings about values of the request that name no variable of the package."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The values that are not used."""
+        return self.unused_values
 
     @property
     def inputs(self) -> Inputs:

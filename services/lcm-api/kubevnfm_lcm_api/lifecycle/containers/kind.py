@@ -15,8 +15,8 @@ from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ChartOrder
-from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import NotFound, Unprocessable
+from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -81,7 +81,7 @@ from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES, ORDER_ARTIFACT
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES, ORDER_ARTIFACT, VALUES
 
 _REASONS: Final[Mapping[str, str]] = {
     SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
@@ -162,8 +162,9 @@ class Containers(VnfKind):
             await faults.collected(check_networks(self._packages, draft.order, networks, None))
             faults.check()
         else:
-            outputs, digest = await self._checked(faults, artifacts, draft.order, parameters, networks)
-            draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
+            given = parameters.get(VALUES, {}) if asked.given_values is None else asked.given_values
+            found = await self._checked(faults, artifacts, draft.order, parameters, networks, given=given)
+            draft = draft.model_copy(update=found)
         await self._check_objects(draft, draft.def_files)
         return draft
 
@@ -175,15 +176,18 @@ class Containers(VnfKind):
         parameters: Mapping[str, Any],
         networks: AskedNetworks | None,
         *,
+        given: Mapping[str, Any],
         claims_at: str | None = None,
-    ) -> tuple[tuple[WantedOutput, ...], str]:
-        """Return the outputs of the objects of an order, and their digest. Raises Unprocessable, ConflictingInput with all faults (MC-006).
+    ) -> dict[str, Any]:
+        """Return what a draft has of the objects of its order. Raises Unprocessable, ConflictingInput with all faults (MC-006).
 
-        ``networks``: those of the request, None if it names none; ``claims_at`` as of `check_artifacts`.
+        ``networks``: those of the request, None if it names none; ``given``, ``claims_at`` as of `check_artifacts`.
         """
         assert order.namespace is not None
         await faults.collected(self._namespaces.check_foreign(order.vim, artifacts.foreign_namespaces))
-        objects = await check_artifacts(self._packages, self._ring, artifacts, order, faults, claims_at=claims_at)
+        objects = await check_artifacts(
+            self._packages, self._ring, artifacts, order, faults, given=given, claims_at=claims_at
+        )
         outputs = None
         if objects is not None:
             outputs = await faults.collected(
@@ -196,7 +200,7 @@ class Containers(VnfKind):
         assert objects is not None
         assert outputs is not None
         digest = asyncio.to_thread(digest_of_objects, objects.compared, order, self._ring, artifacts.chart_contents)
-        return outputs, await digest
+        return {"outputs": outputs, "digest": await digest, "unused_values": objects.unused_values}
 
     async def _check_objects(self, draft: InstantiateCnfDraft, manifests: Sequence[str]) -> None:
         """Check manifests of the package against the values of their placeholders, and against the cluster."""
@@ -281,10 +285,14 @@ class Containers(VnfKind):
             faults.check()
         else:
             claims_at = "vnfdId" if asked.volumes is None else None
-            outputs, digest = await self._checked(
-                faults, artifacts, draft.order, draft.parameters, networks, claims_at=claims_at
+            given = {} if asked.is_whole else asked.request.additional_params.get(VALUES, {})
+            if asked.is_merge_patch:
+                given = merge_patch({}, given)
+            found = await self._checked(
+                faults, artifacts, draft.order, draft.parameters, networks, given=given, claims_at=claims_at
             )
-            draft = draft.model_copy(update={"digest": digest})
+            outputs = found["outputs"]
+            draft = draft.model_copy(update=found)
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft = draft.model_copy(update={"outputs": outputs})

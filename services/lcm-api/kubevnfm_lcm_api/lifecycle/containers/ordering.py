@@ -17,6 +17,7 @@ from kubevnfm_csar.order_graph import OrderedDocument
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import all_values, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_csar.unused_values import unused_values
 from kubevnfm_csar.values_schema import LARGEST as LARGEST_SCHEMA
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
@@ -207,6 +208,8 @@ class CheckedObjects:
     """The objects of an order, with a keyed hash in the place of each secret value."""
 
     documents: Sequence[OrderedDocument]
+    unused_values: tuple[str, ...]
+    """The warnings about values that name no variable."""
 
     @property
     def bodies(self) -> Sequence[Any]:
@@ -234,11 +237,12 @@ async def check_artifacts(
     wanted: ObjectsOrder,
     faults: Faults,
     *,
+    given: Mapping[str, Any],
     claims_at: str | None = None,
 ) -> CheckedObjects | None:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
-    ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
+    ``given``: the values of the request that have to name variables; ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
     All wrong places go to the faults, never with a value; None if no objects can be made.
     """
     assert wanted.namespace is not None
@@ -250,11 +254,12 @@ async def check_artifacts(
     values = await asyncio.to_thread(
         map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring)))
     )
-    reading = asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    named: set[str] = set()
+    reading = asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace, named=named)
     documents = await faults.collected(reading)
     if documents is None:
         return None
-    found = CheckedObjects(documents)
+    found = CheckedObjects(documents, tuple(await asyncio.to_thread(unused_values, artifacts, given, named)))
     if wanted.volumes:
         await faults.collected(asyncio.to_thread(check_claims, found.bodies, wanted, place=claims_at))
     # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cachetools import LRUCache
 from kubevnfm_clients.multicloud.variables import MOST_PLACES, PackageVariable, VariablePlace
 from kubevnfm_csar.artifact_order import ArtifactOrder, find_order
-from kubevnfm_csar.manifest_values import NAME, RESERVED
+from kubevnfm_csar.manifest_values import RESERVED
 from kubevnfm_csar.ordered_manifests import all_values, documents_of
+from kubevnfm_csar.unused_values import leaves
 from kubevnfm_csar.values_schema import Described, SchemaRefused, described
 from kubevnfm_csar.variable_uses import uses_in
 from kubevnfm_events import PackageRef
@@ -74,7 +75,7 @@ def _listed(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> bytes:
     in_schema, values = _described(order), all_values(order, {})
     places, needed = _places(order, texts)
     objects = {name.rpartition(".")[0] for name in in_schema}
-    names = {*(in_schema.keys() - objects), *places, *_leaves(values, "")}
+    names = {*(in_schema.keys() - objects), *places, *leaves(values)}
     if len(names) > _MOST_VARIABLES:
         raise Unprocessable("", f"{order.name}: more than {_MOST_VARIABLES} variables")
     found: list[bytes] = []
@@ -155,18 +156,6 @@ def _places(
             if not use.has_default:
                 needed.add(use.name)
     return places, frozenset(needed)
-
-
-def _leaves(values: Mapping[str, Any], inside: str) -> Iterator[str]:
-    """Yield the names of values that are no objects with members, as variables name them."""
-    for name, value in values.items():
-        path = f"{inside}.{name}" if inside else name
-        if not inside and (NAME.fullmatch(name) is None or name in RESERVED):
-            continue
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, path)
-        else:
-            yield path
 
 
 def _at(values: Mapping[str, Any], path: Sequence[str]) -> Any:

@@ -58,6 +58,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     digest: str = ""
     """That of the objects with their variables filled in; empty if they are not known."""
     tasks: tuple[str, ...] = ()
+    unused_values: tuple[str, ...] = ()
+    """The warnings about values of the request that name no variable of the package."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
     extensions: SecretParams = Field(default_factory=dict)
@@ -69,6 +71,11 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     """The files that describe ``release``."""
     ignored_artifacts: tuple[str, ...] | None = None
     """The files of the new package that its order artifact does not list; None: the images alone change."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The values that are not used."""
+        return self.unused_values
 
     @property
     def inputs(self) -> Inputs:

@@ -118,6 +118,7 @@ class Acceptance:
             vnf_instance_id=record.vnf.id,
             operation=operation,
             operation_params=dict(hide(asked.original, names)),
+            warnings=draft.notes or None,
         )
         if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:
             request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
@@ -138,6 +139,7 @@ class Acceptance:
         claims = _claims(record, draft, names)
         if occurrence.revision is not None:
             claims["internal/revision"] = occurrence.revision.number
+            claims["internal/warnings"] = list(draft.notes)
         return occurrence, claims
 
 

@@ -84,6 +84,11 @@ class Draft(BaseModel):
         return None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings about the request, which the operation shows."""
+        return ()
+
+    @property
     def dst_vnfd_id(self) -> str | None:
         """The VNFD that the operation changes the VNF to; None: it keeps its own."""
         return None

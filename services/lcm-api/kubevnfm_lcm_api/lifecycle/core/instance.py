@@ -181,6 +181,8 @@ class InstanceInternals(SolType):
     """The FAILED instantiate occurrence whose resources may still exist."""
     revision: int = 0
     """The number of its newest revision (multicloud.md MC-042); 0: none yet."""
+    warnings: tuple[str, ...] = ()
+    """The warnings about the request for that revision."""
     ended_revision: EndedRevision | None = None
     """The last revision whose operation has ended: written with the instance that it has released, before the occurrence."""
     multicloud: CloudPlace | None = None

@@ -122,6 +122,7 @@ class InstantiateDraft(OnVimDraft):
             external_cps=self.external_cps,
             tasks=self.tasks,
             revision=instance.internals.revision,
+            warnings=instance.internals.warnings,
             multicloud=instance.internals.multicloud,
         )
         return instance.model_copy(update={"vnf": vnf, "internals": internals})

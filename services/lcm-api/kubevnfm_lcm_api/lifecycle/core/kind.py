@@ -89,6 +89,8 @@ class Asked(Generic[R_co]):
     """Whether additionalParams of a change take the place of all earlier ones, rather than of those with the same names."""
     is_merge_patch: bool = False
     """Whether null among the values of a change removes one (RFC 7396); otherwise it is a value."""
+    given_values: Mapping[str, Any] | None = None
+    """The values that are compared with the variables of the package; None: those of additionalParams."""
 
 
 @dataclass(frozen=True)

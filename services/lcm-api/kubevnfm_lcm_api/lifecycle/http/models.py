@@ -50,6 +50,8 @@ class OperationView(Linked):
     startTime: str  # noqa: N815  # as it is on the wire
     stateEnteredTime: str  # noqa: N815  # as it is on the wire
     error: ProblemDetails | None = None
+    warnings: list[str] | None = None
+    """Parts of the request that are not used."""
     steps: list[Step]
     nodes: list[Node]
     tasks: list[JsonObject]

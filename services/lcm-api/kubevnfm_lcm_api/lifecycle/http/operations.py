@@ -44,6 +44,7 @@ async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
         "startTime": occ.start_time,
         "stateEnteredTime": occ.state_entered_time,
         **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
+        **({"warnings": list(occ.warnings)} if occ.warnings else {}),
         "steps": step_views(record),
         **await _clean_up(request, record),
         "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],

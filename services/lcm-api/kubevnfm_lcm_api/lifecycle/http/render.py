@@ -116,6 +116,7 @@ def occurrence_view(document: JsonMapping, version: ApiVersion, root: str) -> Js
 def _occurrence_v1(body: JsonObject) -> JsonObject:
     """Return the v1 form (api.md chapter 10)."""
     body.pop("modificationsTriggeredByVnfPkgChange", None)
+    body.pop("warnings", None)
     changes = body.get("resourceChanges", {})
     changes.pop("affectedExtLinkPorts", None)
     for link in changes.get("affectedVirtualLinks", ()):

@@ -30,14 +30,15 @@ INSTANCE_V1: Final = Shape(
 )
 
 _OCCURRENCE: Final = attributes_of(VnfLcmOpOcc)
-_V2_OCCURRENCE: Final = "modificationsTriggeredByVnfPkgChange"
+_V2_OCCURRENCE: Final = frozenset({"modificationsTriggeredByVnfPkgChange", "warnings"})
 OCCURRENCE_V2: Final = Shape(
     _OCCURRENCE,
-    frozenset({"operationParams", "error", "resourceChanges", "changedInfo", "changedExtConnectivity", _V2_OCCURRENCE}),
+    frozenset({"operationParams", "error", "resourceChanges", "changedInfo", "changedExtConnectivity"})
+    | _V2_OCCURRENCE,
 )
 OCCURRENCE_V1: Final = Shape(
     {
-        **{name: one for name, one in _OCCURRENCE.items() if name != _V2_OCCURRENCE},
+        **{name: one for name, one in _OCCURRENCE.items() if name not in _V2_OCCURRENCE},
         "operationParams": Attribute("free", is_required=True),
     },
     frozenset({"error", "resourceChanges", "changedInfo", "changedExtConnectivity"}),
