@@ -8,8 +8,11 @@ from typing import Final, NamedTuple
 
 _TRIES: Final = 3
 """For a write at whose name no process has died yet; one for others, since how often a name comes depends on the load of the machine."""
-_BY_THE_CLOCK: Final = ("clear_outbox ", "update k8s_turns", "update k8s_watched_regions", "update drift_rounds")
-"""Writes of work that comes by the clock, in none or in several of the runs of an operation."""
+_BY_THE_CLOCK: Final = (
+    "clear_outbox ", "update k8s_turns", "update k8s_watched_regions", "update drift_rounds", "delete_many callback_nonces",
+    "delete k8s_inventory",
+)  # fmt: skip
+"""Writes of work that comes by the clock, or once a watch sees what has gone: in none or in several of the runs of an operation."""
 
 
 class Write(NamedTuple):
