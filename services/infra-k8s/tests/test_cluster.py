@@ -82,7 +82,7 @@ async def an_old_server(paths: dict[str, Any]) -> AsyncIterator[str]:
 
 
 async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other() -> None:
-    """CR-010: discovery falls back to the form for each group."""
+    """CR-010, CR-016: discovery falls back to the form for each group; the APIService of a broken one is named."""
     paths = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
         "/apis": {"kind": "APIGroupList", "groups": []},
@@ -104,6 +104,11 @@ async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other(
         assert pod.has_status
         assert await cluster.resource("acme.example/v1", "Thing") is None
         with pytest.raises(ClusterUnavailable, match="broken"):
+            await cluster.resource("metrics.k8s.io/v1", "PodMetrics")
+        missing = {"type": "Available", "status": "False", "reason": "MissingEndpoints", "message": "no endpoints"}
+        paths["/apis/apiregistration.k8s.io/v1/apiservices/v1.metrics.k8s.io"] = {"status": {"conditions": [missing]}}
+        said = r"API group metrics\.k8s\.io is not available: APIService v1\.metrics\.k8s\.io: MissingEndpoints: no endpoints"
+        with pytest.raises(ClusterUnavailable, match=said):
             await cluster.resource("metrics.k8s.io/v1", "PodMetrics")
         assert await cluster.resource("v1", "Pod") is not None
 

@@ -40,6 +40,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectRefused,
     WebhookUnavailable,
 )
+from kubevnfm_infra_k8s.domain.objects import condition
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -84,6 +85,9 @@ no quantity or no base64; the storage for an object that is larger than etcd's l
 which a dry run does not find; a conversion webhook that answers, but not with the object in the other version."""
 
 
+_API_SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
+_GROUP: Final = re.compile(r"/apis/([a-z0-9.-]+\.[a-z0-9.-]+)/(v[a-z0-9]+)(?:/|$)")
+"""The path of a group with a dot in its name, and its version."""
 _WRITING: Final = frozenset({"PATCH", "POST", "PUT"})
 _WARNING: Final = re.compile(r'(?<!\d)299 \S+ "((?:[^"\\]|\\.){1,2000})"')
 """RFC 7234 5.5, as API servers write it: ``299 - "text"``."""
@@ -126,6 +130,9 @@ class Answer:
 _STARTING: Final = Answer(
     503, {"message": "the API server is starting, and forbids everything until it knows its rules"}
 )
+
+
+_Failure = ClusterUnavailable | WebhookUnavailable | ObjectRefused
 
 
 class AnswerTooLong(ClusterUnavailable):
@@ -231,8 +238,8 @@ class Transport:
 
     async def _tried(self, request: _Request, subject: str, mask: Callable[[str], str] | None) -> Answer:
         for pause_s in (*_PAUSES_S, None):
-            retry_after_s = 0.0
-            failure: ClusterUnavailable | WebhookUnavailable | ObjectRefused
+            retry_after_s, answer = 0.0, None
+            failure: _Failure
             try:
                 answer, retry_after_s = await self._authorized(request)
             except AnswerTooLarge as error:
@@ -259,10 +266,28 @@ class Transport:
                     if judged is None:
                         return answer
                     failure = judged
+            if pause_s is None and answer is not None and answer.status == 503:
+                failure = await self._of_its_group(request.path, failure)
             if pause_s is None or not isinstance(failure, ClusterUnavailable):
                 raise failure
             await asyncio.sleep(min(max(pause_s, retry_after_s), _LONGEST_PAUSE_S))
         raise AssertionError("unreachable")
+
+    async def _of_its_group(self, path: str, failure: _Failure) -> _Failure:
+        """Return the error of a path whose API group has a server of its own: with what the APIService says of it (CR-016)."""
+        if not isinstance(failure, ClusterUnavailable) or (found := _GROUP.match(path)) is None:
+            return failure
+        group, version = found.groups()
+        try:
+            answer, _ = await self._once(_Request("GET", f"{_API_SERVICES}/{version}.{group}"))
+        except (aiohttp.ClientError, OSError, TimeoutError, ClusterUnavailable, AccessRefused):
+            return failure
+        available = condition(answer.body, "Available") if answer.status == 200 else None
+        if available is None or available.get("status") == "True":
+            return failure
+        said = ": ".join(str(available[name]) for name in ("reason", "message") if available.get(name))
+        what = f"API group {group} is not available: APIService {version}.{group}: {said}"
+        return ClusterUnavailable(printable(f"{self.endpoint}: {what}"[:_LONGEST_MESSAGE]))
 
     async def _authorized(self, request: _Request) -> tuple[Answer, float]:
         """Return the answer; that of a server which starts, and forbids everything until it knows its rules, is a 503."""
