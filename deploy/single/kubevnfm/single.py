@@ -27,7 +27,7 @@ from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.session import internal_session
-from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims, HttpVimUsers
+from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
@@ -51,12 +51,13 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
-from kubevnfm_vim_registry.wiring import vim_registry
+from kubevnfm_vim_registry.wiring import RunningVimRegistry, vim_registry
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.steady import steady_clock
 from pydantic import SecretStr
 
 from kubevnfm import keys
+from kubevnfm.own_registry import OwnRegions, OwnVims
 from kubevnfm.settings import Settings
 
 log = structlog.get_logger()
@@ -118,7 +119,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 credentials=HttpCredentials(credentials_url, credentials_token, session),
                 operations=HttpInstances(gateway_url, token, session),
                 networks=networks,
-            ),
+            ) as registered,
             mgmt_executor(
                 _mgmt_executor_settings(
                     settings, machines_port, {"callback_master_keys": callback_keys, **shared}, receiver=credentials_url
@@ -143,9 +144,9 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             lcm_api(
                 _lcm_api_settings(settings, gateway_port, shared),
                 backends,
-                vims=HttpVims(vims_url, token, session),
+                vims=OwnVims(registered, vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=_multicloud(regions, objects_url, token, session, ring),
+                multicloud=_multicloud(registered, vims_url, objects_url, token, session, ring),
                 # Their own listeners have ports that the system chose.
                 metrics=HttpMetrics(session, {"infra-k8s": objects_url, "credentials-receiver": credentials_url}),
             ),
@@ -221,9 +222,15 @@ def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> 
 
 
 def _multicloud(
-    regions: HttpCloudRegions, objects_url: str, token: str, session: aiohttp.ClientSession, ring: KeyRing
+    registered: RunningVimRegistry,
+    vims_url: str,
+    objects_url: str,
+    token: str,
+    session: aiohttp.ClientSession,
+    ring: KeyRing,
 ) -> MultiCloudServices:
-    """Return the services behind the multi-cloud API; ``objects_url``: infra-k8s."""
+    """Return the services behind the multi-cloud API; ``vims_url``: vim-registry; ``objects_url``: infra-k8s."""
+    regions = OwnRegions(registered, vims_url, token, session, ring)
     links, volumes = HttpVirtualLinks(objects_url, token, session), HttpPersistentVolumes(objects_url, token, session)
     inventory = HttpInventory(objects_url, token, session)
     dry_runs = HttpDryRuns(objects_url, token, session, ring=ring)

@@ -59,6 +59,8 @@ class RunningVimRegistry:
     """Implements the ports Vims and VimDirectory for callers in the same process."""
     identities: CloudIdentities
     """Implements the port of the same name."""
+    suspensions: RegionSuspensions
+    """Returns the suspensions of regions to callers in the same process."""
 
 
 @asynccontextmanager
@@ -113,9 +115,10 @@ async def vim_registry(
         regions = Regions(records, registry, region_probe, access, key_ring)
         inventories = RegionInventories(records, access, regions, at_a_time=settings.monitor_parallel)
         reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
+        suspensions = RegionSuspensions(records, regions)
         app = internal_api(
             registry,
-            region_routes(regions, reading, RegionSuspensions(records, regions)),
+            region_routes(regions, reading, suspensions),
             identities,
             key_ring,
             rejected=inventories.rejected,
@@ -139,7 +142,7 @@ async def vim_registry(
             ),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
-            yield RunningVimRegistry(port, registry, identities)
+            yield RunningVimRegistry(port, registry, identities, suspensions)
 
 
 @asynccontextmanager
