@@ -17,6 +17,8 @@ def printable(text: str) -> str:
     Control sequences are removed, as most are decoration. Other control characters become U+FFFD, so that a reader sees that
     there was something.
     """
+    if text.isprintable():
+        return text
     return _CONTROLS.sub("\ufffd", _SEQUENCES.sub("", text))
 
 

@@ -39,7 +39,12 @@ class FedCluster:
     given: asyncio.Queue[Seen[Any]] = field(default_factory=asyncio.Queue)
 
     async def resource(self, api_version: str, kind: str) -> Resource:
-        return PODS
+        return replace(PODS, api_version=api_version, kind=kind)
+
+    def follow_metadata(
+        self, resource: Resource, keep: Callable[[Any], SeenObject], **where: str
+    ) -> AsyncGenerator[Seen[SeenObject], None]:
+        return self.follow_kept(resource, keep, (), **where)
 
     async def follow_kept(
         self, resource: Resource, keep: Callable[[Any], SeenObject], parts: Sequence[Sequence[str]], **where: str
@@ -94,7 +99,7 @@ def a_release(instance: str, *kinds: str, vim_id: str = "vim") -> Release:
 
 @asynccontextmanager
 async def watched(
-    store: SqliteStore, namespace: str = ""
+    store: SqliteStore, namespace: str = "", *, kind: str = "Pod"
 ) -> AsyncIterator[tuple[InventoryWorld, FedCluster, HeldRecords]]:
     """Yield what a watch over the pods of a region writes, in which VNFs i1 and i2 have objects."""
     given = FedCluster()
@@ -105,7 +110,7 @@ async def watched(
         goes_on.set()
         held = HeldRecords(world.watching().records, goes_on)
         watching = replace(world.watching(), records=cast("InventoryRecords", held))
-        watch = KindWatch(watching, "vim", _CLUSTER, "v1", "Pod", namespace, lambda error: None)
+        watch = KindWatch(watching, "vim", _CLUSTER, "v1", kind, namespace, lambda error: None)
         running = asyncio.create_task(watch.run())
         yield world, given, held
         running.cancel()
@@ -148,6 +153,27 @@ async def test_a_state_that_returns_while_another_is_written_is_written_again(st
             }
 
         await until_true(is_there)
+
+
+async def test_a_record_about_which_there_is_no_event_is_removed_without_a_read(store: SqliteStore) -> None:
+    """MC-112."""
+    async with watched(store, kind="ConfigMap") as (_, given, held):
+        given.report(pod("one"), pod("two"), is_all=True)
+
+        async def are_there() -> bool:
+            return await names(store) == ["one", "two"]
+
+        await until_true(are_there)
+        # As the next leader could have written it.
+        (two,) = [each for each in await store.find(OBJECTS, Query()) if each.body["name"] == "two"]
+        await store.update(OBJECTS, two.id, {"changed_at": "later"})
+        given.report(gone=("ns/one", "ns/two"))
+
+        async def are_gone() -> bool:
+            return not await names(store)
+
+        await until_true(are_gone)
+        assert held.begun == 1
 
 
 @pytest.mark.parametrize("namespace", ["", "ns"])

@@ -81,20 +81,20 @@ class StoredObjects:
         query = Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit, exclude=["ips", "scope"])
         return [ObjectRecord.from_stored(each) for each in await self._store.find(OBJECTS, query)]
 
-    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
+    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> int:
         events = _announced(old, new)
         body = (new if self._marks is None else self._marks.written(old, new)).document()
         if old is not None:
-            await self._outbox.replace(OBJECTS, new.id, body, if_revision=old.revision, events=events)
-            return
+            return (await self._outbox.replace(OBJECTS, new.id, body, if_revision=old.revision, events=events)).revision
         try:
-            await self._outbox.insert(OBJECTS, new.id, body, events=events)
+            return (await self._outbox.insert(OBJECTS, new.id, body, events=events)).revision
         except AlreadyExists as error:
             stored = await self._store.get(OBJECTS, new.id)
             if stored is None or not is_gone(stored):
                 raise RevisionConflict(f"inventory {new.id}: stored by another process") from error
             body = (new if self._marks is None else self._marks.written_again(stored, new)).document()
-            await self._outbox.replace(OBJECTS, new.id, body, if_revision=stored.revision, events=events)
+            again = await self._outbox.replace(OBJECTS, new.id, body, if_revision=stored.revision, events=events)
+            return again.revision
 
     async def remove(self, old: ObjectRecord) -> None:
         events = _announced(old, None)
@@ -103,6 +103,12 @@ class StoredObjects:
             return
         gone = self._marks.removed(old)
         await self._outbox.replace(OBJECTS, old.id, gone, if_revision=old.revision, events=events)
+
+    async def remove_unread(self, record_id: str, revision: int) -> bool:
+        if self._marks is not None:
+            return False
+        await self._outbox.delete(OBJECTS, record_id, if_revision=revision)
+        return True
 
 
 def _announced(old: ObjectRecord | None, new: ObjectRecord | None) -> list[Envelope[Event]]:

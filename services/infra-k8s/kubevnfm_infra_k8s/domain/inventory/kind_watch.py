@@ -24,7 +24,7 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Noticing, Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
-from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, parts_of
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, is_placed, parts_of
 from kubevnfm_infra_k8s.domain.inventory.starts import Starts
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
@@ -43,6 +43,7 @@ moments, each some times, which costs one transaction then, and one read of its 
 _WATCHED: Final = frozenset({"list", "watch"})
 _ANOTHER: Final = -1
 """The hash of a record that shows another state than was seen; no object has it."""
+_UNKNOWN: Final = (_ANOTHER, 0)
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ class KindWatch:
     """Objects to be written, by the name that the watch gives them; None: it is gone."""
     _writing: Mapping[str, SeenObject | None] = field(default_factory=dict)
     """Those that are being written."""
-    _known: dict[str, int] = field(default_factory=dict)
-    """The hash of what the record shows, by the same name: most events change nothing that is kept, and what has no record yet
-    needs none to be read."""
+    _known: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The hash of what the record shows, and its revision, by the same name: most events change nothing that is kept, what has no
+    record yet needs none to be read, nor does one to be removed about which no event says anything. Revision 0: not stored."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _written: Callable[[], None] | None = None
     """Called once nothing is pending: the turn of a list lasts until its records are written."""
@@ -191,7 +192,7 @@ class KindWatch:
     def _put(self, name: str, found: SeenObject | None) -> None:
         # A state that is being written is not known yet, and may be older than this.
         is_open = name in self._pending or name in self._writing
-        if is_open or found is None or self._known.get(name) != hash(found):
+        if is_open or found is None or self._known.get(name, _UNKNOWN)[0] != hash(found):
             self._pending[name] = found
             self._woken.set()
 
@@ -206,10 +207,10 @@ class KindWatch:
                 seen = found.get(name)
                 missing.discard(name)
                 if seen is not None and record.shows(seen) and name not in self._writing:
-                    self._known[name] = hash(seen)
+                    self._known[name] = hash(seen), record.revision
                     self._pending.pop(name, None)
                 else:
-                    self._known[name] = _ANOTHER
+                    self._known[name] = _ANOTHER, record.revision
                     self._pending[name] = seen
             self._woken.set()
         for number, name in enumerate(missing):
@@ -228,50 +229,77 @@ class KindWatch:
             await self._woken.wait()
             await asyncio.sleep(_BEAT_S - asyncio.get_running_loop().time() % _BEAT_S)
             self._woken.clear()
-            while self._pending:
+            is_full = True
+            while self._pending and is_full:
                 names = [name for name, _ in zip(self._pending, range(_BATCH), strict=False)]
                 async with self.watching.starts.writing:
                     batch = self._writing = {name: self._pending.pop(name) for name in names if name in self._pending}
-                    # Side by side: a database writes many documents in the time of one.
-                    results = await asyncio.gather(*starmap(self._write_one, batch.items()), return_exceptions=True)
-                failed = [result for result in results if isinstance(result, BaseException)]
-                for error in failed:
-                    if not isinstance(error, VnfmError):
-                        raise error
+                    failed = await self._write_batch(batch)
                 if failed:
                     log.warning("inventory_not_written", vim_id=self.vim_id, kind=self.kind, reason=str(failed[0]))
                     # Later changes are newer; to write again what was written changes nothing.
                     self._pending = {**batch, **self._pending}
                     await asyncio.sleep(_RETRY_S)
                 self._writing = {}
-            if self._written is not None:
+                # Changes that have come meanwhile wait for the next beat: a pod that starts changes some times within moments.
+                is_full = len(batch) == _BATCH
+            if self._pending:
+                self._woken.set()
+            elif self._written is not None:
                 self._written()
                 self._written = None
+
+    async def _write_batch(self, batch: Mapping[str, SeenObject | None]) -> Sequence[VnfmError]:
+        """Write objects side by side, as a database writes many documents in the time of one; return why some were not written."""
+        if len(batch) == 1:
+            # Mostly: a task costs as much as the write.
+            try:
+                await self._write_one(*next(iter(batch.items())))
+            except VnfmError as error:
+                return [error]
+            return []
+        results = await asyncio.gather(*starmap(self._write_one, batch.items()), return_exceptions=True)
+        failed: list[VnfmError] = []
+        for result in results:
+            if isinstance(result, VnfmError):
+                failed.append(result)
+            elif result is not None:
+                raise result
+        return failed
 
     async def _write_one(self, name: str, seen: SeenObject | None) -> None:
         namespace, _, own = name.rpartition("/")
         key = record_id(self.vim_id, group_of(self.api_version), self.kind, namespace or self.namespace, own)
         records = self.watching.records
+        _, known_revision = known = self._known.get(name, _UNKNOWN)
+        # No event says that such an object is gone.
+        is_silent = seen is None and known_revision > 0 and not is_placed(self.api_version, self.kind)
         for lost in range(_LOST_WRITES):
             self.watching.term.check()
-            is_new = seen is not None and name not in self._known and not lost
-            old = None if is_new else await records.get(key)
-            new = await self._record(seen, old) if seen is not None else None
-            if new is not None and new.id != key:
-                # A name or namespace that no API server accepts, or not what was asked for: it could not be found again.
-                new = None
-            self.watching.term.check()
+            revision = 0
             try:
+                if is_silent and not lost and await records.remove_unread(key, known_revision):
+                    self._known.pop(name, None)
+                    return
+                is_new = seen is not None and known is _UNKNOWN and not lost
+                old = None if is_new else await records.get(key)
+                new = await self._record(seen, old) if seen is not None else None
+                if new is not None and new.id != key:
+                    # A name or namespace that no API server accepts, or not what was asked for: it could not be found again.
+                    new = None
+                self.watching.term.check()
                 if new is None and old is not None:
                     await records.remove(old)
                 elif new is not None and (old is None or not new.is_as(old)):
-                    await records.write(old, new)
+                    revision = await records.write(old, new)
+                elif old is not None:
+                    revision = old.revision
             except RevisionConflict:
                 continue
             if seen is None:
                 self._known.pop(name, None)
             else:
-                self._known[name] = hash(seen)
+                self._known[name] = hash(seen), revision
             return
         raise RevisionConflict(f"{self.kind} {name}: its record is written by others all the time")
 

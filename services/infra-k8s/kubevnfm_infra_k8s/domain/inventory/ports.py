@@ -153,12 +153,16 @@ class InventoryRecords(Protocol):
         """Return up to ``limit`` records in the order of their ids, those after one id."""
         ...
 
-    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
-        """Store a record in the place of the old one, and the event about it. Raises RevisionConflict."""
+    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> int:
+        """Store a record in the place of the old one, and the event about it; return its revision. Raises RevisionConflict."""
         ...
 
     async def remove(self, old: ObjectRecord) -> None:
         """Remove a record, and store the event about it. Raises RevisionConflict."""
+        ...
+
+    async def remove_unread(self, record_id: str, revision: int) -> bool:
+        """Remove a record without an event; return False if it has to be read first. Raises RevisionConflict."""
         ...
 
 
