@@ -14,8 +14,9 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import DeleteObjects, ObjectsDeleted, ReleaseVolumes
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions, StoredStartTimes
+from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone, VolumeNotReady
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_lab.faults import CallLedger, FaultBook
@@ -423,25 +424,22 @@ def test_only_owners_are_deleted_in_the_foreground(
 
 
 async def test_pods_of_others_are_not_read_for_claims_with_a_mark(
-    site: Any, ledger: CallLedger, make: Make, workload: Make
+    site: Any, make: Make, workload: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A namespace can have thousands of pods, and each look at a StatefulSet would list them."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
     volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
     volumes = [make("PersistentVolume", f"v{n}", spec={**volume, "storageClassName": ""}) for n in range(2)]
     templates = [{"metadata": {"name": "data"}, "spec": claim}]
-
-    async def lists_of(*objects: dict[str, Any]) -> int:
-        before = listed(ledger)
-        await site.apply({"f.yaml": [*objects]})
-        return listed(ledger) - before
-
-    without = await lists_of(workload("StatefulSet", "web", serviceName="web"))
-    await site.delete()
     sets = workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=templates)
-    assert await lists_of(*volumes, sets) == without
+    selectors: list[str] = []
+    listed = KubernetesCluster.list
 
+    async def noted(cluster: KubernetesCluster, resource: Resource, *, namespace: str = "", labels: str = "") -> Any:
+        selectors.extend([labels] if resource == PODS else [])
+        return await listed(cluster, resource, namespace=namespace, labels=labels)
 
-def listed(ledger: CallLedger) -> int:
-    """Return the number of lists of pods so far."""
-    return sum(each["count"] for each in ledger.calls() if each["verb"] == "list pods")
+    monkeypatch.setattr(KubernetesCluster, "list", noted)
+    await site.apply({"f.yaml": [*volumes, sets]})
+    # Those of one instance are, while its StatefulSet is not ready.
+    assert INSTANCE_LABEL not in selectors

@@ -15,6 +15,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.beginning import Beginning
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, AddressUnnamed, ClusterUnavailable
 from kubevnfm_infra_k8s.domain.hooks.running import HookRun
 from kubevnfm_infra_k8s.domain.object_facts import left_of
@@ -64,13 +65,12 @@ class DeletionHandlers(Handling):
             # Before the release goes, from which a repeat of this command could answer.
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
-        await self.hooks.forget(mine)
-        await self.checks.forget(mine)
-        # A worker that was killed may have got no further.
-        await self._forget_addons(mine)
-        await self.sources.forget(mine)
-        await self.outputs.forget(mine)
-        await self.start_times.forget(mine)
+        # A worker that was killed may have got no further. At the same time: they share transactions.
+        forgotten = (
+            self.hooks.forget, self.checks.forget, self._forget_addons, self.sources.forget, self.outputs.forget,
+            self.start_times.forget,
+        )  # fmt: skip
+        await each_of(forgotten, lambda forget: forget(mine))
         return Done(answer)
 
     async def _take_back(

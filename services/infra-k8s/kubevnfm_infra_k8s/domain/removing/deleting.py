@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar
@@ -13,7 +12,6 @@ import structlog
 from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION, Keep, keeps_of
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.clock import Clock
-from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.contract import (
     PAUSED_ANNOTATION,
@@ -27,7 +25,6 @@ from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
     INSTANCE_LABEL,
-    PODS,
     Body,
     ObjectKey,
     Resource,
@@ -55,6 +52,7 @@ from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.removing.disowning import give_back_made, without_owner
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
+from kubevnfm_infra_k8s.domain.removing.grace_periods import GracePeriods
 from kubevnfm_infra_k8s.domain.removing.inhabitants import has_clusters, inhabitants, object_of_others
 from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
@@ -307,7 +305,7 @@ class DeletionRun:
             await self.progress.on(str(target.key), "was paused, which is removed", done=0, total=1)
         if field_at(target.body, "metadata", "deletionTimestamp"):
             return True
-        # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
+        # Other kinds ignore the period; the pods of workloads get it from `GracePeriods`.
         grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
         uid = uid_of(target.body)
         # The Namespace was read before the holders were left. Each VNF that comes joins them first, and then writes it.
@@ -389,35 +387,36 @@ class DeletionRun:
         loop = asyncio.get_running_loop()
         awaited = [Awaited(each.key, each.resource, is_shared=not _has_label(each, release)) for each in targets]
         deadline = await self.deadline_of(part)
-        hurry = asyncio.create_task(self._shorten_grace_periods(release, targets), name="shorten-grace-periods")
-        try:
-            async with viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view:
-                while left := self._left(targets, view):
-                    gone = len(targets) - len(left)
-                    for each in left:
-                        message = deletion_progress(each.key, view.bodies[each.key])
-                        await self.progress.on(str(each.key), message, done=gone, total=len(targets))
-                    left_s = (deadline - self.clock.now()).total_seconds()
-                    if self.stripping is not None:
-                        held = [replace(each, body=view.bodies[each.key]) for each in left]
-                        await self.stripping.strip(held, left_s=left_s)
-                    if left_s <= 0:
-                        obstacles = {each.key: deletion_obstacle(each.key, view.bodies[each.key]) for each in left}
-                        if self.given_up_at is None:
-                            raise ObjectsNotGone("; ".join(obstacles.values()))
-                        for key, obstacle in obstacles.items():
-                            await self.leave(key, view.bodies[key], obstacle)
-                        return True
-                    patience_s = min(left_s, look_until - loop.time())
-                    if self.stripping is not None and left_s > self.stripping.margin_s:
-                        patience_s = min(patience_s, left_s - self.stripping.margin_s)
-                    changed = await view.change([each.key for each in left], within_s=patience_s)
-                    if not changed and loop.time() >= look_until:
-                        return False
-                return True
-        finally:
-            hurry.cancel()
-            await asyncio.gather(hurry, return_exceptions=True)
+        namespaces = {each.key.namespace for each in targets if each.key.namespace}
+        grace_periods = GracePeriods(self.cluster, release.vnf_instance_id, namespaces, self.grace_period_s)
+        async with (
+            grace_periods.shortened(),
+            viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view,
+        ):
+            while left := self._left(targets, view):
+                grace_periods.go_on()
+                gone = len(targets) - len(left)
+                for each in left:
+                    message = deletion_progress(each.key, view.bodies[each.key])
+                    await self.progress.on(str(each.key), message, done=gone, total=len(targets))
+                left_s = (deadline - self.clock.now()).total_seconds()
+                if self.stripping is not None:
+                    held = [replace(each, body=view.bodies[each.key]) for each in left]
+                    await self.stripping.strip(held, left_s=left_s)
+                if left_s <= 0:
+                    obstacles = {each.key: deletion_obstacle(each.key, view.bodies[each.key]) for each in left}
+                    if self.given_up_at is None:
+                        raise ObjectsNotGone("; ".join(obstacles.values()))
+                    for key, obstacle in obstacles.items():
+                        await self.leave(key, view.bodies[key], obstacle)
+                    return True
+                patience_s = min(left_s, look_until - loop.time())
+                if self.stripping is not None and left_s > self.stripping.margin_s:
+                    patience_s = min(patience_s, left_s - self.stripping.margin_s)
+                changed = await view.change([each.key for each in left], within_s=patience_s)
+                if not changed and loop.time() >= look_until:
+                    return False
+            return True
 
     async def deadline_of(self, part: str) -> datetime:
         """Return until when a part of the deletion is waited for."""
@@ -428,30 +427,6 @@ class DeletionRun:
         return [
             each for each in targets if each.key in view.bodies and uid_of(view.bodies[each.key]) == uid_of(each.body)
         ]
-
-    async def _shorten_grace_periods(self, release: Release, targets: Sequence[Target]) -> None:
-        """Apply the requested grace period to the instance's pods; the deletion of their owners cannot carry it."""
-        if self.grace_period_s is None:
-            return
-        namespaces = sorted({each.key.namespace for each in targets if each.key.namespace})
-        await asyncio.gather(*(self._shorten_in(release, namespace) for namespace in namespaces))
-
-    async def _shorten_in(self, release: Release, namespace: str) -> None:
-        assert self.grace_period_s is not None
-        shortened: set[str] = set()
-        selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
-        try:
-            async with aclosing(self.cluster.follow(PODS, namespace=namespace, labels=selector)) as following:
-                async for seen in following:
-                    for pod in seen.found.values():
-                        own_s = field_at(pod, "metadata", "deletionGracePeriodSeconds")
-                        if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in shortened:
-                            continue
-                        shortened.add(uid_of(pod))
-                        key = ObjectKey("v1", "Pod", namespace, name_of(pod))
-                        await self.cluster.delete(PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
-        except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
-            log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
 
 
 def is_cluster_scoped(key: ObjectKey) -> bool:
