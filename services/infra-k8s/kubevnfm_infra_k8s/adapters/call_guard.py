@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from copy import copy
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Final
 
 import aiohttp
@@ -141,7 +141,7 @@ class CallGuard:
         probe_s: float = _PROBE_S,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self._probe_s = probe_s
+        self.probe_s = probe_s
         self.breaker, self._limit = CircuitBreaker(endpoint, monotonic), RateLimit(per_s, burst, monotonic)
         self.meter = meter or RegionMetrics().of_region("")
 
@@ -151,21 +151,55 @@ class CallGuard:
         guard.meter = meter
         return guard
 
-    @asynccontextmanager
-    async def call(self, method: str) -> AsyncIterator[Sent]:
-        """Enclose a call or the begin of a watch, up to the head of its answer, whose status is noted.
+    def call(self, method: str) -> GuardedCall:
+        """Return what encloses a call or the begin of a watch, up to the head of its answer, whose status is noted.
 
         Raises RegionAway; TimeoutError for a probe without an answer.
         """
+        return GuardedCall(self, method)
+
+    def show_away(self) -> None:
+        """Show whether calls are sent."""
+        self.meter.away(is_away=self.breaker.is_open)
+
+    async def turn(self) -> None:
+        """Wait for a turn. Raises RegionAway at once if no call is to be sent now."""
+        self.breaker.check()
+        await self._limit.turn()
+
+
+class GuardedCall:
+    """As `_EnclosedCall`."""
+
+    __slots__ = ("_counted", "_enclosed", "_guard", "_limit")
+
+    def __init__(self, guard: CallGuard, method: str) -> None:
+        self._guard, self._enclosed, self._counted = guard, guard.breaker.call(), guard.meter.request(method)
+        self._limit: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> Sent:
         try:
             # First: a call that is refused takes no turn. Again afterwards: the state may have changed in the wait.
-            self.breaker.check()
-            await self._limit.turn()
-            with self.breaker.call() as is_probe, self.meter.request(method) as sent:
-                if is_probe:
-                    async with asyncio.timeout(self._probe_s):
-                        yield sent
-                else:
-                    yield sent
+            await self._guard.turn()
+            is_probe = self._enclosed.__enter__()
+        except BaseException:
+            self._guard.show_away()
+            raise
+        if is_probe:
+            self._limit = await asyncio.timeout(self._guard.probe_s).__aenter__()
+        return self._counted.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._limit is not None:
+                # Raises TimeoutError in place of the cancellation that it has caused.
+                await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            error = late
+            raise
         finally:
-            self.meter.away(is_away=self.breaker.is_open)
+            self._counted.__exit__()
+            self._enclosed.__exit__(kind, error, trace)
+            self._guard.show_away()

@@ -73,13 +73,16 @@ def _is_pod_spec(value: Any) -> bool:
         sources, variables = container.get("envFrom"), container.get("env")
         if not (_is_absent_or(_are_objects, sources) and _is_absent_or(_are_objects, variables)):
             return False
-        if not all(_have(_is_object, sources, ref) for ref in _REFERENCES) or not _have(
-            _is_object, variables, "valueFrom"
+        if sources and not all(_have(_is_object, sources, ref) for ref in _REFERENCES):
+            return False
+        if variables and not (
+            _have(_is_object, variables, "valueFrom")
+            and all(_have(_is_object, variables, "valueFrom", ref) for ref in _REFERENCES)
         ):
             return False
-        if not all(_have(_is_object, variables, "valueFrom", ref) for ref in _REFERENCES):
-            return False
     volumes = value.get("volumes")
+    if not volumes:
+        return True
     if not _have(_are_objects, volumes, "projected", "sources"):
         return False
     inner = [each for volume in volumes or [] for each in field_at(volume, "projected", "sources") or []]
@@ -133,12 +136,17 @@ _OF_KIND: Final[Mapping[str, tuple[_Check, ...]]] = {
 }
 
 
+_EXACT: Final[Mapping[Callable[[Any], bool], type]] = {_is_text: str, _is_number: int, _is_object: dict}
+
+
 @dataclass
 class _Member:
     """A member of an object: what is right for it, and the members of its own that are checked."""
 
     path: str
     is_right: Callable[[Any], bool] | None = None
+    exact: type | None = None
+    """A type whose values are right, as most are: a call for each takes longer."""
     expected: str = ""
     members: dict[str, _Member] = field(default_factory=dict)
 
@@ -150,7 +158,7 @@ def _tree(*checks: _Check) -> Mapping[str, _Member]:
         member = root
         for depth, name in enumerate(path, start=1):
             member = member.members.setdefault(name, _Member(".".join(path[:depth])))
-        member.is_right, member.expected = is_right, expected
+        member.is_right, member.exact, member.expected = is_right, _EXACT.get(is_right), expected
     return root.members
 
 
@@ -173,7 +181,7 @@ def _check(value: Mapping[str, Any], members: Mapping[str, _Member]) -> None:
         inner = value.get(name)
         if inner is None:
             continue
-        if member.is_right is not None and not member.is_right(inner):
+        if type(inner) is not member.exact and member.is_right is not None and not member.is_right(inner):
             raise Malformed(f"{member.path}: {member.expected} expected")
         if member.members and isinstance(inner, OBJECT):
             _check(inner, member.members)

@@ -42,6 +42,9 @@ class SharedConnections:
                 self._free.release()
 
     async def _is_open_or_kept(self) -> bool:
+        if not self._free.locked():
+            # At once: a timer for each call would take longer.
+            return await self._free.acquire()
         # Many calls at a time would wait for each other for longer than connections take.
         patience_s = 0.0 if self._calls > _FEW and self._kept < MOST_KEPT else _PATIENCE_S
         try:

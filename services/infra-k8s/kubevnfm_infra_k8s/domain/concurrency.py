@@ -17,6 +17,9 @@ BURST: Final = 2000
 
 async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequence[B]:
     """Return the results in the order of the items. After all calls have ended, the first item's error is raised."""
+    items = list(items)
+    if len(items) == 1:
+        return [await do(items[0])]
     gate = asyncio.Semaphore(AT_A_TIME)
 
     async def one(item: A) -> B:
