@@ -219,6 +219,15 @@ async def test_after_the_end_of_a_process_its_lease_expires(resource: Resource) 
     assert (await resource.post()).must(201).json["number"] == 2
 
 
+async def test_the_claim_of_a_process_that_has_ended_is_free_at_once(resource: Resource) -> None:
+    claim = await IdempotencyKeys(resource.store, RING, resource.clock, Owners()).claim("r", "d")
+    assert isinstance(claim, Claim)
+    await resource.store.update(COLLECTION, "r", {"owner": "the name of another process"})
+    again = await IdempotencyKeys(resource.store, RING, resource.clock, Owners(is_alone=True)).claim("r", "d")
+    assert isinstance(again, Claim)
+    assert again.seed == claim.seed
+
+
 async def test_a_cancelled_request_frees_its_key(resource: Resource) -> None:
     """As at the end of the process, when the gateway closes."""
     keys = IdempotencyKeys(resource.store, RING, resource.clock, Owners())
