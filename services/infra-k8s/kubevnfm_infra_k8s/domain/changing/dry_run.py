@@ -110,7 +110,7 @@ async def rehearse(
                 else:
                     refusals.append(refused_change(each, fields, why))
             elif fields:
-                refusals.append(refused_change(each, fields, "a change of package can do that"))
+                refusals.append(refused_change(each, fields))
             elif may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))
             else:

@@ -91,7 +91,7 @@ _PARTS: Final = frozenset(
 """With what the path of a field begins."""
 
 
-def refused_change(wanted: Wanted, fields: str, why: str) -> ObjectRefused:
-    """Return the error of an object that would have to be replaced."""
-    reason = f"{fields} is immutable, so the object would have to be replaced: {why}"
+def refused_change(wanted: Wanted, fields: str, why: str = "") -> ObjectRefused:
+    """Return the error of an object that would have to be replaced; ``why`` it is not, if the step replaces objects."""
+    reason = f"{fields} is immutable" + (f", so the object would have to be replaced: {why}" if why else "")
     return ObjectRefused(str(wanted.key), reason, http_status=_UNPROCESSABLE)
