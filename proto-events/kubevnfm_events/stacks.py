@@ -27,6 +27,8 @@ class PortFacts(Facts):
     name: str
     """Heat resource name, by which requests name connection points (``ssh_cp_name`` ...); empty if the port is not in the
     template: it was made before, or Nova has made it for a network."""
+    clone_of: str = ""
+    """The connection point of the VNFD that a numbered name stands for (``CP1`` for ``CP1-0``); empty: ``name`` does not."""
     resource_id: str
     resource_type: str = "OS::Neutron::Port"
     addresses: tuple[str, ...] = ()
@@ -38,13 +40,25 @@ class PortFacts(Facts):
     subnet_cidrs: tuple[str, ...] = ()
     """CIDR by fixed address, in the order of ``addresses``."""
 
+    @property
+    def cpd_id(self) -> str:
+        """The connection point in the VNFD."""
+        return self.clone_of or self.name
+
 
 class StorageFacts(Facts):
     """A Cinder volume of a stack."""
 
     name: str
+    clone_of: str = ""
+    """The storage of the VNFD that a numbered name stands for; empty: ``name`` does not."""
     resource_id: str
     server_id: str | None = None
+
+    @property
+    def storage_id(self) -> str:
+        """The storage in the VNFD."""
+        return self.clone_of or self.name
 
 
 class NetworkFacts(Facts):

@@ -32,6 +32,7 @@ from callers.etsi_site import (
 )
 from kubevnfm_events.stacks import PortFacts, ResourcesCreated, ServerFacts, StackResources
 from packages.package_builder import zip_of
+from packages.vm_packages import without_base_hot
 from servers.subscriber import Subscriber
 from worlds.lcm_world import Answer, World, lcm_world, sample_request
 
@@ -439,6 +440,8 @@ async def test_addresses_say_whether_the_request_fixed_them(world: World, versio
     request["extVirtualLinks"][0]["extCps"][0]["cpConfig"][0]["cpProtocolData"][0]["ipOverEthernet"] = {
         "ipAddresses": fixed
     }
+    # The template of the sample takes no addresses.
+    await world.upload(without_base_hot(world.folder))
     instance_id = await an_instance(world)
     await asked(world, instance_id, "instantiate", request)
     headers = {"Version": "2.0.0"} if version == "v2" else {}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from callers.user import User
-from packages.vm_packages import TWO_MACHINES, two_machines
+from clouds.machine_vnfs import package_of
+from packages.vm_packages import TWO_MACHINES, TWO_POINTS, two_machines, two_points
 from real.real_cloud import connected
 
 OVER_ETHERNET: Final[dict[str, Any]] = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
@@ -55,3 +58,115 @@ async def test_machines_of_one_stack_have_the_ports_that_neutron_has_bound_to_th
             200
         )
         (await user.call("DELETE", f"/vnfpkgm/v1/vnf_packages/{package['id']}")).must(204)
+
+
+@asynccontextmanager
+async def two_networks(cloud: Any) -> AsyncIterator[tuple[str, str, str]]:
+    """Yield two networks of the tenant, which may choose MAC addresses in them, and a port in the first."""
+    made: list[Any] = []
+    port: Any = None
+    try:
+        for number in (77, 78):
+            made.append(await asyncio.to_thread(cloud.network.create_network, name=f"ports-{number}"))
+            await asyncio.to_thread(
+                cloud.network.create_subnet,
+                network_id=made[-1].id, ip_version=4, cidr=f"10.{number}.0.0/24", name=f"ports-{number}",
+            )  # fmt: skip
+        port = await asyncio.to_thread(cloud.network.create_port, network_id=made[0].id, name="given")
+        yield made[0].id, made[1].id, port.id
+    finally:
+        if port is not None:
+            await asyncio.to_thread(cloud.network.delete_port, port.id)
+        for network in made:
+            await asyncio.to_thread(cloud.network.delete_network, network.id)
+
+
+def a_port(*addresses: dict[str, Any], **members: Any) -> dict[str, Any]:
+    ethernet = {"ipAddresses": [{"type": "IPV4", **one} for one in addresses], **members}
+    return {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": ethernet}]}
+
+
+async def test_each_connection_point_has_what_its_own_entry_says(user: User, tmp_path: Path) -> None:
+    """SOL003 4.4.1.10 to 4.4.1.12: MAC, fixed, free and ranged addresses, a given port; over scale, heal and a change of links."""
+    cloud = await asyncio.to_thread(connected, user.installation.lab.vim())
+    async with two_networks(cloud) as (first, second, port_id):
+        instance_id = await user.create(await package_of(user, TWO_POINTS, two_points(tmp_path)))
+        mac, fixed = "fa:16:3e:77:00:01", ["10.77.0.70", "10.77.0.71"]
+        point_1 = {"a": a_port({"fixedAddresses": fixed}, macAddress=mac.upper()), "b": {"linkPortId": "given"}}
+        within = {"minAddress": "10.77.0.80", "maxAddress": "10.77.0.90"}
+        point_2 = {name: a_port({"addressRange": within}) for name in ("r", "s")}
+        link: dict[str, Any] = {
+            "id": "X",
+            "resourceId": first,
+            "extLinkPorts": [{"id": "given", "resourceHandle": {"resourceId": port_id}}],
+            "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": point_1}, {"cpdId": "VDU1_CP2", "cpConfig": point_2}],
+        }
+        await user.do(instance_id, "instantiate", {"flavourId": "simple", "extVirtualLinks": [link]})
+        at_first = await ports_by_config(user, cloud, instance_id)
+        assert {key: (one.mac_address, addresses(one)) for key, one in at_first.items() if key == "a"} == {
+            "a": (mac, fixed)
+        }
+        assert addresses(at_first["r"])[0] in {f"10.77.0.{n}" for n in range(80, 91)}
+
+        operation = await user.start(
+            instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 1}
+        )
+        view = await user.rest(operation)
+        assert view["state"] == "COMPLETED", view
+        changes = (await user.occurrence(operation))["resourceChanges"]
+        (added,) = changes["affectedVirtualLinks"]
+        assert (added["changeType"], added["vnfVirtualLinkDescId"]) == ("LINK_PORT_ADDED", "internalVL")
+        assert {one["changeType"] for one in changes["affectedExtLinkPorts"]} == {"ADDED"}
+        scaled = await ports_by_config(user, cloud, instance_id)
+        assert (scaled["a"].id, scaled["r"].id) == (at_first["a"].id, at_first["r"].id)
+        assert scaled["b"].id == port_id
+        assert set(scaled) == {"a", "b", "r", "s"}
+        info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+        (internal,) = info["vnfVirtualLinkResourceInfo"]
+        assert set(added["vnfLinkPortIds"]) < {one["id"] for one in internal["vnfLinkPorts"]}
+        cps = [cp for vnfc in info["vnfcResourceInfo"] for cp in vnfc["vnfcCpInfo"]]
+        assert {cp["cpdId"]: ("vnfExtCpId" in cp, "vnfLinkPortId" in cp) for cp in cps} == {
+            "VDU1_CP1": (True, False), "VDU1_CP2": (True, False), "VDU1_CP3": (False, True),
+        }  # fmt: skip
+
+        (healed,) = [one["id"] for one in info["vnfcResourceInfo"] if one["metadata"]["vdu_idx"] == 0]
+        await user.do(instance_id, "heal", {"vnfcInstanceId": [healed]})
+        after = await ports_by_config(user, cloud, instance_id)
+        assert {name: (one.mac_address, addresses(one)) for name, one in after.items()} == {
+            name: (one.mac_address, addresses(one)) for name, one in scaled.items()
+        }
+
+        # One link of that id, and one of its points named: the other one stays where it is.
+        moved = [{"cpdId": "VDU1_CP2", "cpConfig": {name: a_port({"numDynamicAddresses": 2}) for name in ("r", "s")}}]
+        await user.do(
+            instance_id, "change_ext_conn", {"extVirtualLinks": [{"id": "X", "resourceId": second, "extCps": moved}]}
+        )
+        last = await ports_by_config(user, cloud, instance_id)
+        assert (last["a"].id, last["b"].id) == (after["a"].id, port_id)
+        assert [(len(addresses(last[name])), last[name].network_id) for name in ("r", "s")] == [(2, second)] * 2
+        refused = {"a": a_port(macAddress="fa:16:3e:77:00:02")}
+        again = [{"id": "X", "resourceId": first, "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": refused}]}]
+        assert (
+            "macAddress"
+            in (await user.ask(instance_id, "change_ext_conn", {"extVirtualLinks": again})).must(422).detail
+        )
+        await user.terminate(instance_id)
+
+
+async def ports_by_config(user: User, cloud: Any, instance_id: str) -> dict[str, Any]:
+    """Return Neutron's ports by the entry of cpConfig that the instance shows for them."""
+    info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+    port_by_cp = {
+        one["cpInstanceId"]: one["resourceHandle"]["resourceId"]
+        for link in info["extVirtualLinkInfo"]
+        for one in link["extLinkPorts"]
+    }
+    config_by_cp = {cp["id"]: cp["cpConfigId"] for cp in info["extCpInfo"]}
+    return {
+        config_by_cp[cp_id]: await asyncio.to_thread(cloud.network.get_port, port_id)
+        for cp_id, port_id in port_by_cp.items()
+    }
+
+
+def addresses(port: Any) -> list[str]:
+    return sorted(ip["ip_address"] for ip in port.fixed_ips)

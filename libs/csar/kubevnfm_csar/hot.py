@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -26,8 +26,23 @@ PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 SERVER: Final = "OS::Nova::Server"
 VOLUME: Final = "OS::Cinder::Volume"
+NETWORK: Final = "OS::Neutron::Net"
 _VERSION: Final = re.compile(r"^[{ ]?[\"']?heat_template_version[\"']?\s*:", re.MULTILINE)
 _GROUPS: Final = frozenset({"OS::Heat::AutoScalingGroup", "OS::Heat::ResourceGroup", "OS::Heat::InstanceGroup"})
+
+
+def parameter_paths(node: object) -> Iterator[Sequence[object]]:
+    """Yield the argument of every ``get_param`` below the node that is a list."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key == "get_param":
+                if isinstance(value, list):
+                    yield value
+            else:
+                yield from parameter_paths(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from parameter_paths(value)
 
 
 class Template(BaseModel):

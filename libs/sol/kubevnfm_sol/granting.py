@@ -9,7 +9,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field, field_validator
 
 from kubevnfm_sol.base import SolRequest
-from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData
+from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData
 from kubevnfm_sol.vim import VimConnectionInfo
 
 

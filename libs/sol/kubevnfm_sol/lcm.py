@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, Self
 
-from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import AliasChoices, Field, model_validator
 
 from kubevnfm_sol.base import SolPatch, SolRequest, SolType
+from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, InstantiatedVnfInfo, ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -58,54 +58,6 @@ class OperationState(StrEnum):
 
 TERMINAL: Final = frozenset({OperationState.COMPLETED, OperationState.FAILED, OperationState.ROLLED_BACK})
 """States that an operation never leaves; the instance is free for the next operation."""
-
-
-class VnfExtCpConfig(SolRequest):
-    """Clause 4.4.1.10a: an existing port, or the attributes of a new one."""
-
-    parent_cp_config_id: str | None = None
-    link_port_id: str | None = Field(default=None, min_length=1, max_length=255)
-    create_ext_link_port: bool | None = None
-    cp_protocol_data: tuple[JsonObject, ...] | None = None
-    net_att_def_resource_id: str | tuple[str, ...] | None = None
-    """One or several; v2 only."""
-
-    @model_validator(mode="after")
-    def _says_what_is_connected(self) -> Self:
-        # A container's connection point needs its network attachment definition only.
-        if self.link_port_id is None and self.cp_protocol_data is None and self.net_att_def_resource_id is None:
-            raise ValueError("linkPortId or cpProtocolData is required")
-        return self
-
-
-class VnfExtCpData(SolRequest):
-    """Clause 4.4.1.10, v2 form."""
-
-    cpd_id: str = Field(min_length=1, max_length=255)
-    cp_config: dict[str, VnfExtCpConfig | None] = Field(default_factory=dict)
-    """By id; null deletes the entry."""
-
-
-class ExtVirtualLinkData(SolRequest):
-    """Clause 4.4.1.11, v2 form: ``cpConfig`` is a map."""
-
-    id: str = Field(min_length=1, max_length=255)
-    vim_connection_id: str | None = None
-    resource_provider_id: str | None = None
-    resource_id: str = Field(min_length=1, max_length=255)
-    ext_cps: tuple[VnfExtCpData, ...] = ()
-    ext_link_ports: tuple[JsonObject, ...] | None = None
-
-
-class ExtManagedVirtualLinkData(SolRequest):
-    """Clause 4.4.1.12."""
-
-    id: str = Field(min_length=1, max_length=255)
-    vnf_virtual_link_desc_id: str
-    vim_connection_id: str | None = None
-    resource_provider_id: str | None = None
-    resource_id: str
-    vnf_link_port: tuple[JsonObject, ...] | None = None
 
 
 class CreateVnfRequest(SolRequest):

@@ -182,13 +182,15 @@ class AffectedVnfc(SolType):
 
 
 class AffectedVirtualLink(SolType):
-    """Clause 5.5.3.14."""
+    """Clause 5.5.3.14: a virtual link, or the ports on it."""
 
     id: str
     vnf_virtual_link_desc_id: str
     vnfd_id: str | None = None
-    change_type: ChangeType
+    change_type: ChangeType | Literal["LINK_PORT_ADDED", "LINK_PORT_REMOVED"]
     network_resource: ResourceHandle
+    vnf_link_port_ids: tuple[str, ...] | None = None
+    """The ports; with LINK_PORT_ADDED and LINK_PORT_REMOVED."""
 
 
 class AffectedVirtualStorage(SolType):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 from kubevnfm_kit.ids import new_id
+from kubevnfm_sol.connectivity import ExtVirtualLinkData, VnfExtCpConfig
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import (
     ChangeExtVnfConnectivityRequest,
     CreateVnfRequest,
-    ExtVirtualLinkData,
     InstantiateVnfRequest,
     OperateVnfRequest,
     ScaleVnfRequest,
     ScaleVnfToLevelRequest,
     TerminateVnfRequest,
-    VnfExtCpConfig,
     VnfInfoModificationRequest,
 )
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, long_vim_type, short_vim_type
@@ -65,7 +64,12 @@ def test_a_target_level_has_two_names(name: str) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"linkPortId": "p"}, {"cpProtocolData": [{}]}, {"netAttDefResourceId": "n"}, {"netAttDefResourceId": ["n"]}],
+    [
+        {"linkPortId": "p"},
+        {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]},
+        {"netAttDefResourceId": "n"},
+        {"netAttDefResourceId": ["n"]},
+    ],
 )
 def test_each_way_of_connecting_a_port_is_accepted(config: dict[str, object]) -> None:
     link = {"id": "l", "resourceId": "net", "extCps": [{"cpdId": "CP1", "cpConfig": {"c": config, "gone": None}}]}

@@ -211,6 +211,7 @@ class StackChangeHandlers:
                 return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
         facts = await self.changes.orders.facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
+        await self.changes.orders.check_as_asked(cloud, facts, command)
         log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))
         return Done(ResourcesChanged(resources=facts))
 

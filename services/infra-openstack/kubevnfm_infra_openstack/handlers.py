@@ -81,6 +81,7 @@ class InfraOpenstackHandlers:
                 return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
         facts = await self.orders.facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
+        await self.orders.check_as_asked(cloud, facts, command)
         log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
         return Done(ResourcesCreated(resources=facts))
 

@@ -33,6 +33,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
     ServerNotOperable,
     StackMissing,
+    StackNotAsAsked,
     StackUpdateFailed,
     VduNotScalable,
 )
@@ -371,20 +372,22 @@ async def test_the_reversal_of_an_operate_leaves_out_what_was_deleted_by_hand(si
     assert {site.lab.cloud.nova.get(one).status for one in servers[1:]} == {"SHUTOFF"}
 
 
-async def test_the_packages_user_data_decides_the_operation(site: Site) -> None:
+async def test_the_packages_user_data_decides_the_operation_and_is_compared_with_what_was_asked(site: Site) -> None:
     user_data = UserData(path="UserData/scaling_v2.py", class_name="ScalingUserData")
     await site.create(user_data=user_data, grant_request={"addResources": []})
-    after = await site.scale(
-        3,
-        user_data=user_data,
-        request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
-        instance={"instantiatedVnfInfo": {"flavourId": "simple"}},
-        grant_request={
-            "operation": "SCALE",
-            "addResources": [{"id": "w-0", "type": "COMPUTE", "resourceTemplateId": "workerNode"}],
-        },
-    )
-    assert len(ids(after)) == 5, "the class decides, not the counts"
+    with pytest.raises(StackNotAsAsked, match="asked for 3 machines, shown 5") as error:
+        await site.scale(
+            3,
+            user_data=user_data,
+            request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
+            instance={"instantiatedVnfInfo": {"flavourId": "simple"}},
+            grant_request={
+                "operation": "SCALE",
+                "addResources": [{"id": "w-0", "type": "COMPUTE", "resourceTemplateId": "workerNode"}],
+            },
+        )
+    assert error.value.remains is not None
+    assert len(ids(error.value.remains)) == 5
 
 
 async def test_servers_are_stopped_and_started_once(site: Site) -> None:

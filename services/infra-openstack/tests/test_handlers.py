@@ -51,7 +51,15 @@ class World:
             wait_s=0.1,
         )
         self.stacks = self.clouds.stacks
-        self.stacks.resource_list = (HeatResource("masterNode", SERVER, "srv-1", "CREATE_COMPLETE", "", ""),)
+        self.shows()
+
+    def shows(self, workers: int = 2) -> None:
+        """Let each stack hold a master and so many workers."""
+        names = ["masterNode", *(f"workerNode-{n}" for n in range(workers))]
+        ids = ["srv-1", *(f"worker-{n}" for n in range(workers))]
+        self.stacks.resource_list = tuple(
+            HeatResource(name, SERVER, one, "CREATE_COMPLETE", "", "") for name, one in zip(names, ids, strict=True)
+        )
 
 
 class _Clock:
@@ -74,8 +82,8 @@ async def test_a_stack_is_created_and_its_servers_are_reported(world: World) -> 
     outcome = await world.handlers.create_resources(a_create(), a_context())
     assert isinstance(outcome, Done)
     assert isinstance(outcome.event, ResourcesCreated)
-    (server,) = outcome.event.resources.servers
-    assert (server.vdu_id, server.server_id) == ("masterNode", "srv-1")
+    servers = [(server.vdu_id, server.server_id) for server in outcome.event.resources.servers]
+    assert servers == [("masterNode", "srv-1"), ("workerNode", "worker-0"), ("workerNode", "worker-1")]
     (order,) = world.stacks.orders
     assert order.tags == ("inst-1", attempt_tag("op-1", "create_vnf_resources", 1))
     assert order.parameters["nfv"]["VDU"]["workerNode"] == {
@@ -225,6 +233,7 @@ async def test_a_size_that_the_template_sets_itself_is_that_of_the_level(
         command = a_create(
             tag=f"inst-{number}", stack_name=f"vnf-{number}", user_data=user_data, request={**request, **asked}
         )
+        world.shows(4 if asked.get("instantiationLevelId") == "large" else 2)
         await world.handlers.create_resources(command, a_context())
     as_it_is, small, large = (order.template for order in world.stacks.orders)
     assert as_it_is == small == sized

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kubevnfm_csar.vnfd.model import (
     Vdu,
     VirtualLink,
 )
+from kubevnfm_infra_openstack.domain.asked_ports import NetworkView, SubnetView
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
@@ -269,3 +271,94 @@ def test_names_are_compared_at_once_whatever_the_highest_scale_level_is() -> Non
     other = many.vdus["masterNode"].model_copy(update={"vdu_id": "masterNode-4503599627370496", "storages": ()})
     with pytest.raises(Unprocessable, match="would be the resource masterNode-4503599627370496"):
         resources(given(), many.model_copy(update={"vdus": {**many.vdus, other.vdu_id: other}}))
+
+
+def asked_of_external(*configs: dict[str, Any], **link: Any) -> dict[str, Any]:
+    entries = {f"c{number}": config for number, config in enumerate(configs)}
+    return {
+        "extVirtualLinks": [
+            {"id": "l", "resourceId": "net0", "extCps": [{"cpdId": "external", "cpConfig": entries}], **link}
+        ]
+    }
+
+
+def over_ethernet(*addresses: dict[str, Any], mac: str | None = None) -> dict[str, Any]:
+    ethernet = {"ipAddresses": list(addresses), **({"macAddress": mac} if mac else {})}
+    return {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": ethernet}]}
+
+
+NET0 = NetworkView("net-0", [SubnetView("s4", "10.0.0.0/29", "10.0.0.1"), SubnetView("s6", "fd00::/64")], {"10.0.0.4"})
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (over_ethernet(mac="fa:16:3e:00:00:01"), {"mac_address": "fa:16:3e:00:00:01"}),
+        (over_ethernet({"type": "IPV4", "numDynamicAddresses": 1}), {}),
+        (
+            over_ethernet({"type": "IPV4", "fixedAddresses": ["10.0.0.5", "10.0.0.6"], "subnetId": "s4"}),
+            {"fixed_ips": [{"subnet": "s4", "ip_address": "10.0.0.5"}, {"subnet": "s4", "ip_address": "10.0.0.6"}]},
+        ),
+        (over_ethernet({"type": "IPV4", "numDynamicAddresses": 2}), {"fixed_ips": [{"subnet": "s4"}] * 2}),
+        (
+            over_ethernet({"type": "IPV4", "fixedAddresses": ["10.0.0.5"]}, {"type": "IPV6", "numDynamicAddresses": 1}),
+            {"fixed_ips": [{"ip_address": "10.0.0.5"}, {"subnet": "s6"}]},
+        ),
+        (
+            # .1 is the gateway's, .4 another port's, .0 and .7 no host's.
+            over_ethernet(
+                {"type": "IPV4", "fixedAddresses": ["10.0.0.2"]},
+                {"type": "IPV4", "fixedAddresses": ["10.0.0.3"]},
+                {"type": "IPV4", "addressRange": {"minAddress": "10.0.0.4", "maxAddress": "10.0.0.5"}},
+            ),
+            {"fixed_ips": [{"ip_address": f"10.0.0.{n}"} for n in (2, 3, 5)]},
+        ),
+    ],
+    ids=["MAC", "any", "two fixed", "two of the network", "both types", "range"],
+)
+def test_a_port_is_as_its_entry_says(config: dict[str, Any], wanted: dict[str, Any]) -> None:
+    made = resources(Granted(asked_of_external(config), networks={"net0": NET0}))
+    assert made["external"]["properties"] == {"network": "net0", **wanted}
+
+
+def test_an_address_of_a_range_stays_and_is_no_other_ports() -> None:
+    config = over_ethernet({"type": "IPV4", "addressRange": {"minAddress": "10.0.0.1", "maxAddress": "10.0.0.200"}})
+    asked = Granted(asked_of_external(config), networks={"net0": NET0})
+    two = VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}})
+    made = resources(asked, two)
+    chosen = [made[f"external-{n}"]["properties"]["fixed_ips"][0]["ip_address"] for n in (0, 1)]
+    assert len({*chosen} & {f"10.0.0.{n}" for n in (2, 3, 5, 6)}) == 2
+    present = {f"external-{n}": made[f"external-{n}"]["properties"]["fixed_ips"] for n in (0, 1)}
+    again = resources(replace(asked, present_ips=present), two)
+    assert [again[f"external-{n}"] for n in (0, 1)] == [made[f"external-{n}"] for n in (0, 1)]
+    with pytest.raises(Unprocessable, match=r"no free address of 10\.0\.0\.1 to 10\.0\.0\.200"):
+        resources(asked, VNFD.model_copy(update={"initial_deltas": {"masterNode": 5}}))
+
+
+def test_each_entry_is_one_machines_and_stays_so_when_another_leaves() -> None:
+    configs = [over_ethernet({"type": "IPV4", "fixedAddresses": [f"10.0.0.{n}"]}) for n in (2, 3)]
+    two = VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}})
+
+    def addresses(asked: Granted, *numbers: int) -> dict[int, object]:
+        made: Any = template_of(two, asked, FLAVORS, {"masterNode": numbers})["resources"]
+        return {n: made[f"external-{n}"]["properties"].get("fixed_ips") for n in numbers}
+
+    first, second = [{"ip_address": "10.0.0.2"}], [{"ip_address": "10.0.0.3"}]
+    assert addresses(Granted(asked_of_external(*configs)), 0, 1, 2) == {0: first, 1: second, 2: None}
+    shown = {
+        "vnfcResourceInfo": [{"metadata": {"vdu_idx": n}, "vnfcCpInfo": [{"id": f"cp-{n}"}]} for n in (0, 1)],
+        "extCpInfo": [{"cpdId": "external", "cpConfigId": f"c{n}", "associatedVnfcCpId": f"cp-{n}"} for n in (0, 1)],
+    }
+    instance = {"instantiatedVnfInfo": shown}
+    assert addresses(Granted(asked_of_external(*configs), instance=instance), 1, 2) == {1: second, 2: first}
+
+
+def test_a_given_port_is_attached_to_a_machine_that_runs_and_no_other_is_made() -> None:
+    present = template_of(VNFD, given(), FLAVORS)
+    port = {"id": "p", "resourceHandle": {"resourceId": "port-1"}}
+    asked = Granted(asked_of_external({"linkPortId": "p"}, extLinkPorts=[port]))
+    changed: Any = template_of(VNFD, asked, {}, {"masterNode": [0]}, present)["resources"]
+    assert "external" not in changed
+    before = resources(given())["masterNode"]["properties"]
+    networks = [{"port": {"get_resource": "internal"}}, {"port": "port-1"}]
+    assert changed["masterNode"]["properties"] == {**before, "networks": networks}

@@ -224,6 +224,11 @@ async def test_a_v2_class_with_the_helper_functions(run: Run) -> None:
             cp["network"] = common_script_utils.get_param_network(name, grant, req)
             cp["fixed_ips"] = common_script_utils.get_param_fixed_ips(name, grant, req)
         nfv = vnf_instance_utils.json_merge_patch(nfv, {"CP": {"workerNode_CP1": None}})
+        def config(**addresses):
+            return {"cpProtocolData": [{"ipOverEthernet": {"ipAddresses": [{"type": "IPV4", **addresses}]}}]}
+        configs = {"a": config(fixedAddresses=["10.0.0.5", "10.0.0.6"]), "b": config(numDynamicAddresses=2, subnetId="s")}
+        two = {"extVirtualLinks": [{"resourceId": "n", "extCps": [{"cpdId": "CP", "cpConfig": configs}]}]}
+        nfv["each"] = [common_script_utils.get_param_fixed_ips("CP", {}, two, index=n) for n in (0, 1, 2)]
         return {
             "template": yaml.safe_dump(hot["template"]),
             "parameters": {"nfv": nfv},
@@ -242,6 +247,9 @@ async def test_a_v2_class_with_the_helper_functions(run: Run) -> None:
     assert heat.parameters["nfv"]["CP"] == {
         "masterNode_CP1": {"network": "net0", "fixed_ips": [{"ip_address": "10.10.0.9", "subnet": "sub-1"}]}
     }
+    # An entry of cpConfig is one machine's.
+    both = [{"ip_address": "10.0.0.5"}, {"ip_address": "10.0.0.6"}]
+    assert heat.parameters["nfv"]["each"] == [both, [{"subnet": "s"}] * 2, []]
     assert isinstance(heat.template, str)
     assert "worker_instance" in yaml.safe_load(heat.template)["resources"]
     # The class returns the templates alone; files that they read go with them.

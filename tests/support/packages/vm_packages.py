@@ -16,6 +16,7 @@ SAMPLE: Final = Path(__file__).parents[3] / "deploy/samples/vm"
 TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
 TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
 OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
+TWO_POINTS: Final = "7c8fd45e-2b0f-4a39-9c57-840a7f1e3d92"
 MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 
@@ -80,6 +81,49 @@ def _with_image(root: Path, vnfd_id: str, image: str) -> bytes:
     nodes = vnfd["topology_template"]["node_templates"]
     nodes["VNF"]["properties"].update(descriptor_id=vnfd_id, software_version="2.0")
     nodes["VDU1"]["properties"]["sw_image_data"]["name"] = image
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    return _packed(root)
+
+
+@made_once
+def without_base_hot(folder: Path) -> bytes:
+    """Return the sample without Base HOT: its VNFD decides, and its ports can be all that a request says."""
+    root = folder / "without-base-hot"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "BaseHOT"))
+    return _packed(root)
+
+
+@made_once
+def two_points(folder: Path) -> bytes:
+    """Return a package without Base HOT: a VDU of up to three machines with two external points and an internal one."""
+    root = folder / "two-points"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "BaseHOT"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    topology = vnfd["topology_template"]
+    nodes = topology["node_templates"]
+    nodes["VNF"]["properties"]["descriptor_id"] = TWO_POINTS
+    for order, name in enumerate(("VDU1_CP2", "VDU1_CP3"), start=1):
+        nodes[name] = copy.deepcopy(nodes["VDU1_CP1"])
+        nodes[name]["properties"]["order"] = order
+    topology["substitution_mappings"]["requirements"]["link_VDU1_CP2"] = ["VDU1_CP2", "virtual_link"]
+    nodes["VDU1_CP3"]["requirements"] = [{"virtual_binding": "VDU1"}, {"virtual_link": "internalVL"}]
+    nodes["internalVL"] = {
+        "type": "tosca.nodes.nfv.VnfVirtualLink",
+        "properties": {
+            "connectivity_type": {"layer_protocols": ["ipv4"]},
+            "description": "between the machines",
+            "vl_profile": {
+                "max_bitrate_requirements": {"root": 1048576},
+                "min_bitrate_requirements": {"root": 1048576},
+                "virtual_link_protocol_data": [
+                    {
+                        "associated_layer_protocol": "ipv4",
+                        "l3_protocol_data": {"ip_version": "ipv4", "cidr": "10.79.0.0/24"},
+                    }
+                ],
+            },
+        },
+    }
     (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
     return _packed(root)
 

@@ -13,6 +13,7 @@ from kubevnfm_cluster.kuryr import Kind
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.kuryr import KuryrLogin
 from kubevnfm_events.stacks import CreateResources, DeleteResources, StackCommand
+from kubevnfm_infra_openstack.domain.asked_ports import NetworkView
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, StackUpdateRefused, VimUnavailable
 from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet
 from kubevnfm_infra_openstack.domain.ports import Cloud
@@ -266,6 +267,20 @@ class TwinKuryr:
 
 
 @dataclass
+class TwinNetworks:
+    """Networks by the names and ids that requests have; each other name is an id."""
+
+    by_name: dict[str, NetworkView] = field(default_factory=dict)
+
+    async def find(self, name_or_id: str) -> NetworkView | None:
+        return self.by_name.get(name_or_id)
+
+    async def id_of(self, name_or_id: str) -> str | None:
+        found = self.by_name.get(name_or_id)
+        return found.network_id if found is not None else name_or_id
+
+
+@dataclass
 class TwinClouds:
     """The same tenant for all access data."""
 
@@ -274,9 +289,10 @@ class TwinClouds:
     capacity: TwinCapacity = field(default_factory=TwinCapacity)
     servers: TwinServers = field(default_factory=TwinServers)
     kuryr: TwinKuryr = field(default_factory=TwinKuryr)
+    networks: TwinNetworks = field(default_factory=TwinNetworks)
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        return Cloud(self.stacks, self.images, self.capacity, self.servers, self.kuryr)
+        return Cloud(self.stacks, self.images, self.capacity, self.servers, self.kuryr, self.networks)
 
 
 @dataclass

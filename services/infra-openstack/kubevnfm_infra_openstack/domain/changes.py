@@ -24,10 +24,11 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
-from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME, Template, Templates
+from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, Template, Templates, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
@@ -124,17 +125,18 @@ class StackChanges:
             return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
         # Only the CP part is taken from the new tree. The other parameters must stay as they are, because any change
         # of an image or flavor would make Heat replace servers.
-        nfv = nfv_tree(live.definition.template, flavour.vnfd, self._connected(command, given))
-        # The others keep their present network: a value of None would remove it from the stack's parameters.
+        connected = await self._connected(command, cloud, live, given)
+        nfv = nfv_tree(live.definition.template, flavour.vnfd, connected)
+        # Only those that request or grant name: the others stay as they are, whatever has made them so.
+        named = given.ports.points
         points: SolObject = {
-            name: values for name, values in nfv.get("CP", {}).items() if values.get("network", "") is not None
+            name: values
+            for name, values in nfv.get("CP", {}).items()
+            if name in named or name.rpartition("-")[0] in named
         }
-        for link in given.request.get(_LINKS) or ():
-            for cp in link.get("extCps") or ():
-                if "network" not in points.get(cp["cpdId"], {}):
-                    raise Unprocessable(
-                        _LINKS, f"the package's Heat template has no parameter for the network of {cp['cpdId']}"
-                    )
+        for name in named:
+            if not any("network" in points.get(one, {}) for one in points if name in (one, one.rpartition("-")[0])):
+                raise Unprocessable(_LINKS, f"the package's Heat template has no parameter for the network of {name}")
         parameters = {"nfv": merge_patch(present_value(live.definition, "nfv"), {"CP": points})}
         return Wanted(StackChange(tags, command.timeout_s, parameters=parameters))
 
@@ -186,7 +188,8 @@ class StackChanges:
                 return change
             if command.instantiate_request:
                 command = command.model_copy(update={"request": command.instantiate_request})
-        order = await self.orders.order(command, cloud, tags=tags, is_new=False)
+        present_ips = present_fixed_ips(before)
+        order = await self.orders.order(command, cloud, tags=tags, is_new=False, present_ips=present_ips)
         body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
         definition = StackDefinition(body, order.parameters, order.files)
         top = order.template
@@ -229,19 +232,32 @@ class StackChanges:
         flavour = await self.orders.packages.flavour(command.package, command.flavour_id)
         ring = self.orders.ring
         request, grant = in_clear(command.request, ring), in_clear(command.grant, ring)
-        return flavour, Granted(request, grant, in_clear(command.grant_request, ring))
+        return flavour, Granted(request, grant, in_clear(command.grant_request, ring), instance=command.instance)
 
     async def _with_images(
         self, command: StackCommand, cloud: Cloud, flavour: PackageFlavour, given: Granted
     ) -> Granted:
         """Return the operation's input with the images of the package, which are in Glance after this."""
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
-        return Granted(given.request, given.grant, given.grant_request, images)
+        return replace(given, image_by_node=images)
 
-    def _connected(self, command: StackCommand, given: Granted, images: Mapping[str, str] = NO_IMAGES) -> Granted:
+    async def _connected(
+        self,
+        command: StackCommand,
+        cloud: Cloud,
+        live: LiveStack,
+        given: Granted,
+        images: Mapping[str, str] = NO_IMAGES,
+    ) -> Granted:
         """Return the operation's input with the command's links in place of those of its request."""
         links = in_clear(command.connections, self.orders.ring)
-        return Granted({**given.request, **links}, given.grant, given.grant_request, images)
+        connected = replace(
+            given,
+            request={**given.request, **links},
+            image_by_node=images,
+            present_ips=present_fixed_ips(live.definition),
+        )
+        return await self.orders.with_networks(connected, cloud)
 
     async def _asked(
         self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted, live: LiveStack
@@ -295,7 +311,7 @@ class StackChanges:
         # Instances keep their resource names, so Heat keeps their machines.
         indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
-        wanted = self._connected(command, given, images)
+        wanted = await self._connected(command, cloud, live, given, images)
         # A change of package decides about every machine; any other change leaves the present ones as they are.
         present = None if isinstance(command, ChangeTemplate) else live.definition.template
         template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present)
@@ -336,6 +352,23 @@ def _with_kept_vdus(
         for name, entry in new_vdus.items()
     }
     return {**parameters, "nfv": {**new, "VDU": vdus}}
+
+
+def present_fixed_ips(definition: StackDefinition) -> Mapping[str, Sequence[FixedIp]]:
+    """Return ``fixed_ips`` by the name of the connection point: of the ports in the template, and in ``nfv``."""
+    nfv = present_value(definition, "nfv")
+    given = nfv.get("CP") if isinstance(nfv, Mapping) else None
+    found = {name: entry.get("fixed_ips") for name, entry in (given or {}).items() if isinstance(entry, Mapping)}
+    found |= {
+        name: properties_of(one).get("fixed_ips")
+        for name, one in resources_of(definition.template).items()
+        if one.get("type") == PORT
+    }
+    return {
+        name: [ip for ip in listed if isinstance(ip, Mapping)]
+        for name, listed in found.items()
+        if isinstance(listed, list)
+    }
 
 
 def _changed(command: StackCommand, tags: tuple[str, ...], found: Resized) -> StackChange:

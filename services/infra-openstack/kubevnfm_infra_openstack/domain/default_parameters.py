@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kubevnfm_csar.hot import parameter_paths
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.merge_patch import merge_patch
 
@@ -20,8 +21,10 @@ from kubevnfm_infra_openstack.domain.grant import (
     fixed_ips,
     flavor_of,
     image_of,
+    mac_of,
     managed_links,
     network_of,
+    port_of,
     zone_of,
 )
 from kubevnfm_infra_openstack.domain.hot import (
@@ -29,7 +32,6 @@ from kubevnfm_infra_openstack.domain.hot import (
     Parameters,
     Template,
     declared,
-    parameter_paths,
     properties_of,
     resources_of,
 )
@@ -100,7 +102,12 @@ _VALUES: Final[Mapping[str, Mapping[str, _ValueOf]]] = {
         "locationConstraints": zone_of,
         "desired_capacity": capacity_of,
     },
-    "CP": {"network": network_of, "fixed_ips": fixed_ips},
+    "CP": {
+        "network": network_of,
+        "fixed_ips": fixed_ips,
+        "mac_address": mac_of,
+        "port": port_of,
+    },
 }
 
 

@@ -58,6 +58,10 @@ class StackFailed(VnfmError, code="stack-failed", title=CREATION):
         self.remains = remains
 
 
+class StackNotAsAsked(StackFailed, code="stack-not-as-asked", title="Not as requested"):
+    """Heat reports success, but the infrastructure does not show what was asked for; the message names both."""
+
+
 class StackTimedOut(TimedOut, code="stack-timed-out", title=CREATION):
     """Heat's deadline for the stack passed."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_sol.connection_points import AskedPort
 
+from kubevnfm_infra_openstack.domain.asked_ports import AskedPorts, FixedIp, NetworkView
 from kubevnfm_infra_openstack.domain.request import SolObject
 
 
@@ -20,6 +23,17 @@ class Granted:
     grant_request: SolObject = field(default_factory=dict)
     image_by_node: Mapping[str, str] = field(default_factory=dict)
     """Glance ids of the images that were uploaded from the package, by VDU or storage."""
+    instance: SolObject = field(default_factory=dict)
+    """VnfInstance before the operation."""
+    networks: Mapping[str, NetworkView] = field(default_factory=dict)
+    """The networks in which addresses have to be chosen (`AskedPorts.networks_to_choose_in`), by name or id."""
+    present_ips: Mapping[str, Sequence[FixedIp]] = field(default_factory=dict)
+    """``fixed_ips`` of the stack that is changed, by the name of the connection point in its template."""
+
+    @cached_property
+    def ports(self) -> AskedPorts:
+        """The ports that are asked for."""
+        return AskedPorts.from_documents(self.grant, self.request, self.instance).in_networks(self.networks)
 
     @property
     def request_params(self) -> SolObject:
@@ -95,37 +109,42 @@ def _asked(vdu: str, given: Granted) -> Sequence[SolObject]:
     ]
 
 
-def _links(cp: str, given: Granted) -> Iterator[tuple[SolObject, SolObject]]:
-    """Yield (external virtual link, extCp) of a connection point; the grant's take precedence over the request's."""
-    for source in (given.grant, given.request):
-        for link in source.get("extVirtualLinks") or ():
-            for ext_cp in link.get("extCps") or ():
-                if ext_cp.get("cpdId") == cp:
-                    yield link, ext_cp
-
-
 def network_of(cp: str, vnfd: Flavour, given: Granted) -> str | None:
     """Return the network to which the connection point is attached."""
-    return next((str(link["resourceId"]) for link, _ in _links(cp, given)), None)
+    point = given.ports.points.get(_point_of(cp, given)[0])
+    return point.network if point is not None else None
 
 
 def fixed_ips(cp: str, vnfd: Flavour, given: Granted) -> Sequence[Mapping[str, str]]:
     """Return ``{"subnet", "ip_address"}`` for each address of the connection point, as OS::Neutron::Port reads them."""
-    for _, ext_cp in _links(cp, given):
-        return [ip for config in (ext_cp.get("cpConfig") or {}).values() if config for ip in _config_ips(config)]
-    return []
+    cpd_id, port = _port_of(cp, given)
+    return given.ports.fixed_ips(cpd_id, port, given.present_ips.get(cp, ()), set()) if port is not None else []
 
 
-def _config_ips(config: SolObject) -> Iterator[Mapping[str, str]]:
-    for protocol in config.get("cpProtocolData") or ():
-        for address in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
-            entry: dict[str, str] = {}
-            if address.get("subnetId"):
-                entry["subnet"] = str(address["subnetId"])
-            if address.get("fixedAddresses"):
-                entry["ip_address"] = str(address["fixedAddresses"][0])
-            if entry:
-                yield entry
+def mac_of(cp: str, vnfd: Flavour, given: Granted) -> str | None:
+    """Return the MAC address of the connection point; None: the VIM chooses."""
+    _, port = _port_of(cp, given)
+    return port.mac if port is not None else None
+
+
+def port_of(cp: str, vnfd: Flavour, given: Granted) -> str | None:
+    """Return the port, made before, that the connection point is to have."""
+    _, port = _port_of(cp, given)
+    return port.port_id if port is not None else None
+
+
+def _point_of(cp: str, given: Granted) -> tuple[str, int]:
+    """Return the connection point that a template's name means, and the number of the machine: ``CP1-2`` of CP1."""
+    base, _, number = cp.rpartition("-")
+    if cp in given.ports.points or base not in given.ports.points or not number.isdigit():
+        return cp, 0
+    return base, int(number)
+
+
+def _port_of(cp: str, given: Granted) -> tuple[str, AskedPort | None]:
+    cpd_id, number = _point_of(cp, given)
+    # All numbers up to it, because the entries are given in their order.
+    return cpd_id, given.ports.ports_of(cpd_id, range(number + 1)).get(number)
 
 
 def managed_links(given: Granted) -> Mapping[str, str]:

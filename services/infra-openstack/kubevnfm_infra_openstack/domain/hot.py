@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 AUTO_SCALING_GROUP: Final = "OS::Heat::AutoScalingGroup"
@@ -46,20 +46,6 @@ def properties_of(resource: Template) -> Template:
     """Return a resource's properties."""
     properties = resource.get("properties")
     return properties if isinstance(properties, Mapping) else {}
-
-
-def parameter_paths(node: object) -> Iterator[Sequence[object]]:
-    """Yield the argument of every ``get_param`` below the node that is a list."""
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            if key == "get_param":
-                if isinstance(value, list):
-                    yield value
-            else:
-                yield from parameter_paths(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from parameter_paths(value)
 
 
 def declared(template: Template) -> Template:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 import structlog
 from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.hot import BaseHot, nested_templates
 from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage
-from kubevnfm_events.stacks import CreateResources, StackCommand, StackResources
+from kubevnfm_events.stacks import (
+    ChangeTemplate,
+    CreateResources,
+    HealResources,
+    RestoreResources,
+    ScaleResources,
+    StackCommand,
+    StackResources,
+)
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
+from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
-from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
-from kubevnfm_infra_openstack.domain.grant import Granted, capacity_of, granted_images
+from kubevnfm_infra_openstack.domain.errors import BaseHotMissing, StackNotAsAsked
+from kubevnfm_infra_openstack.domain.grant import Granted, capacity_of, granted_flavors, granted_images, zones_of
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.ports import (
@@ -36,6 +48,9 @@ from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, use
 
 log = structlog.get_logger()
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+NO_IPS: Final[Mapping[str, Sequence[FixedIp]]] = {}
+
 
 @dataclass(frozen=True)
 class StackOrders:
@@ -46,7 +61,13 @@ class StackOrders:
     ring: KeyRing
 
     async def order(
-        self, command: CreateResources | StackCommand, cloud: Cloud, *, tags: tuple[str, ...], is_new: bool = True
+        self,
+        command: CreateResources | StackCommand,
+        cloud: Cloud,
+        *,
+        tags: tuple[str, ...],
+        is_new: bool = True,
+        present_ips: Mapping[str, Sequence[FixedIp]] = NO_IPS,
     ) -> StackOrder:
         """Return the input for Heat. The package's images are in Glance when this returns.
 
@@ -55,10 +76,11 @@ class StackOrders:
         Raises QuotaExceeded, UserDataFailed, UserDataTimedOut and what the ports raise, before any stack is created.
         """
         flavour = await self.packages.flavour(command.package, command.flavour_id)
-        request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
+        given = self._given(command)
         # Before the template is made, because the template contains their ids.
-        images = await self.made_images(command, cloud, flavour.vnfd, granted_images(grant))
-        given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
+        images = await self.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
+        given = replace(given, image_by_node=images, present_ips=present_ips)
+        given = await self.with_networks(given, cloud)
         heat = _at_level(await self._heat_input(command, flavour, given, cloud), flavour, given)
         if is_new:
             await self._check_quota(cloud, flavour, heat)
@@ -69,6 +91,13 @@ class StackOrders:
             parameters=heat.parameters,
             tags=tags,
             timeout_s=command.timeout_s,
+        )
+
+    async def with_networks(self, given: Granted, cloud: Cloud) -> Granted:
+        """Return the input with the networks in which addresses have to be chosen."""
+        found = {name: await cloud.networks.find(name) for name in given.ports.networks_to_choose_in}
+        return (
+            replace(given, networks={name: one for name, one in found.items() if one is not None}) if found else given
         )
 
     async def images(self, cloud: Cloud, vnfd: Flavour, tag: str) -> tuple[str, ...]:
@@ -89,7 +118,32 @@ class StackOrders:
         """Return what the stack holds; ``contents``: those of it that count."""
         images = await self.images(cloud, vnfd, command.tag)
         names = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
-        return stack_resources(stack, contents, names, images, vnfd.cps.values(), known_secrets(command))
+        return stack_resources(
+            stack, contents, names, images, vnfd.cps.values(), known_secrets(command), vnfd.storages.keys()
+        )
+
+    async def check_as_asked(
+        self, cloud: Cloud, facts: StackResources, command: CreateResources | StackCommand
+    ) -> None:
+        """Raise StackNotAsAsked if the infrastructure does not show what the command asked for."""
+        flavour = await self.packages.flavour(command.package, command.flavour_id)
+        asked = asked_stack(self._given(command), flavour, command)
+        found = {point.network for point in asked.points.values()}
+        shown = {port.network_id for server in facts.servers for port in server.ports}
+        names = found - shown if asked.points else set()
+        ids = {name: await cloud.networks.id_of(name) for name in sorted(names)}
+        asked = replace(
+            asked,
+            network_ids={**{one: one for one in found & shown}, **{n: i for n, i in ids.items() if i is not None}},
+        )
+        flavors = await cloud.capacity.flavors() if asked.flavors else {}
+        differs = differences(asked, facts, flavour.vnfd, flavors)
+        if differs:
+            raise StackNotAsAsked(in_one(differs), remains=facts)
+
+    def _given(self, command: CreateResources | StackCommand) -> Granted:
+        request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
+        return Granted(request, grant, in_clear(command.grant_request, self.ring), instance=command.instance)
 
     async def _heat_input(
         self, command: CreateResources | StackCommand, flavour: PackageFlavour, given: Granted, cloud: Cloud
@@ -142,6 +196,33 @@ class StackOrders:
             except NotFound:
                 log.info("image_file_not_in_package", path=path, image=image.name)
         return None
+
+
+def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResources | StackCommand) -> AskedStack:
+    """Return what a command asks for beyond its package: what a Base HOT says itself, the package has chosen."""
+    if isinstance(command, HealResources | RestoreResources):
+        return AskedStack()
+    vnfd = flavour.vnfd
+    counts: Mapping[str, int] = {}
+    if isinstance(command, CreateResources):
+        wanted = {vdu: capacity_of(vdu, vnfd, given) for vdu in vnfd.vdus}
+        counts = {vdu: count for vdu, count in wanted.items() if count is not None}
+    elif isinstance(command, ScaleResources | ChangeTemplate):
+        counts = command.counts
+    if isinstance(command, ScaleResources):
+        return AskedStack(counts=counts)
+    # A rolling update changes some machines only with each of its commands.
+    is_whole = not (isinstance(command, ChangeTemplate) and (command.unchanged or command.changed_vdus))
+    flavors, images = granted_flavors(given.grant), granted_images(given.grant)
+    return AskedStack(
+        points=given.ports.points if is_whole else {},
+        counts=counts,
+        flavors={vdu: flavors[vdu] for vdu in vnfd.vdus if vdu in flavors} if is_whole else {},
+        images={vdu: images[vdu] for vdu in vnfd.vdus if vdu in images and _UUID.fullmatch(images[vdu])}
+        if is_whole
+        else {},
+        zones={vdu: zones_of(vdu, given) for vdu in vnfd.vdus} if isinstance(command, CreateResources) else {},
+    )
 
 
 def _at_level(heat: HeatInput, flavour: PackageFlavour, given: Granted) -> HeatInput:

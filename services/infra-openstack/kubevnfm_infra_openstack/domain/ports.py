@@ -12,6 +12,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.stacks import UserData
 
+from kubevnfm_infra_openstack.domain.asked_ports import NetworkView
 from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 from kubevnfm_infra_openstack.domain.kuryr import KuryrPort
 from kubevnfm_infra_openstack.domain.quota import Flavor
@@ -148,6 +149,18 @@ class ServerPort(Protocol):
         ...
 
 
+class NetworkPort(Protocol):
+    """Neutron networks that one tenant sees, by name or id."""
+
+    async def find(self, name_or_id: str) -> NetworkView | None:
+        """Return a network with its subnets, and the used addresses that the tenant sees."""
+        ...
+
+    async def id_of(self, name_or_id: str) -> str | None:
+        """Return the id of a network."""
+        ...
+
+
 @dataclass(frozen=True)
 class Cloud:
     """One tenant of one VIM."""
@@ -157,6 +170,7 @@ class Cloud:
     capacity: CapacityPort
     servers: ServerPort
     kuryr: KuryrPort
+    networks: NetworkPort
 
 
 class Clouds(Protocol):

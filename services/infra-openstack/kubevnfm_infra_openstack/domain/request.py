@@ -25,7 +25,11 @@ def _link(link: SolObject) -> SolObject:
 
 def _cp(cp: SolObject) -> SolObject:
     config = cp.get("cpConfig")
-    return {**cp, "cpConfig": _by_id(config, "cpInstanceId", "cp")} if isinstance(config, list) else cp
+    if not isinstance(config, list):
+        return cp
+    # v1 makes the id optional. Without it, the key is the one that lcm-api stores.
+    names = [str(item.get("cpInstanceId") or f"{cp.get('cpdId', 'cp')}-{index}") for index, item in enumerate(config)]
+    return {**cp, "cpConfig": dict(zip(names, map(dict, config), strict=True))}
 
 
 def _by_id(items: Sequence[SolObject], name: str, otherwise: str) -> dict[str, object]:

@@ -85,8 +85,11 @@ def stack_resources(
     images: Sequence[str] = (),
     cps: Collection[Cp] = (),
     secret_names: Collection[str] = (),
+    storages: Collection[str] = (),
 ) -> StackResources:
     """Return the facts. ``vdus``: the VNFD's names (``properties.name``) by VDU id; ``cps``: its connection points.
+
+    ``storages``: its storages.
 
     ``secret_names``: attributes of the stack's parameters that are secret, in addition to those that their names show.
     Servers are sorted by VDU, then oldest first.
@@ -98,6 +101,7 @@ def stack_resources(
     servers = [
         _with_named_ports(_server(r, tree, contents, vdus), cps, network_by_link) for r in made if r.type == SERVER
     ]
+    servers = [_with_cpd_ids(server, cps) for server in servers]
     return StackResources(
         stack_id=stack.id,
         stack_name=stack.name,
@@ -105,7 +109,12 @@ def stack_resources(
         ports=_ports(tree.held.get(stack.id, ()), contents),
         networks=tuple(NetworkFacts(name=r.name, resource_id=r.physical_id) for r in made if r.type == NETWORK),
         volumes=tuple(
-            StorageFacts(name=r.name, resource_id=r.physical_id, server_id=server_by_volume.get(r.physical_id))
+            StorageFacts(
+                name=r.name,
+                clone_of=clone_of(r.name, storages),
+                resource_id=r.physical_id,
+                server_id=server_by_volume.get(r.physical_id),
+            )
             for r in made
             if r.type == VOLUME
         ),
@@ -191,7 +200,7 @@ def _with_named_ports(server: ServerFacts, cps: Collection[Cp], network_by_link:
 
     A connection point of an internal virtual link has its port in that network; of the others, one may be left over.
     """
-    known = {port.name for port in server.ports}
+    known = {_INDEX.sub("", port.name) for port in server.ports} | {port.name for port in server.ports}
     cp_by_port = dict[str, str]()
     free = [cp for cp in cps if cp.vdu_id == server.vdu_id and cp.cp_id not in known]
     for cp in free:
@@ -205,6 +214,21 @@ def _with_named_ports(server: ServerFacts, cps: Collection[Cp], network_by_link:
         cp_by_port[unnamed[0]] = left[0]
     ports = tuple(
         port.model_copy(update={"name": cp_by_port[port.resource_id]}) if port.resource_id in cp_by_port else port
+        for port in server.ports
+    )
+    return server.model_copy(update={"ports": ports})
+
+
+def clone_of(name: str, nodes: Collection[str]) -> str:
+    """Return the node of the VNFD that a template's numbered name stands for; empty: the name is a node's, or of none."""
+    plain = _INDEX.sub("", name)
+    return plain if name not in nodes and plain in nodes else ""
+
+
+def _with_cpd_ids(server: ServerFacts, cps: Collection[Cp]) -> ServerFacts:
+    known = {cp.cp_id for cp in cps}
+    ports = tuple(
+        port.model_copy(update={"clone_of": node}) if (node := clone_of(port.name, known)) else port
         for port in server.ports
     )
     return server.model_copy(update={"ports": ports})

@@ -15,12 +15,13 @@ from typing import Final
 from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
 from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sol.connection_points import AskedPort
 
 from kubevnfm_infra_openstack.domain import machine_flavors, quota
+from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.grant import (
     Granted,
     capacity_of,
-    fixed_ips,
     flavor_of,
     image_of,
     managed_links,
@@ -76,6 +77,7 @@ def template_of(
         if name not in managed:
             resources[name] = {"type": NETWORK}
             resources[f"{name}_subnet"] = _subnet(name, link.cidr, link.ip_version, dhcp=link.dhcp_enabled)
+    taken: set[str] = set()
     for vdu in vnfd.vdus.values():
         amount = capacity_of(vdu.vdu_id, vnfd, given) or 0
         wanted = range(amount) if indexes is None else indexes.get(vdu.vdu_id, ())
@@ -83,17 +85,41 @@ def template_of(
         # replace the running server.
         is_numbered = vnfd.max_count(vdu.vdu_id) > 1 or amount > 1
         suffixes = [f"-{index}" if is_numbered else "" for index in wanted]
+        ports = _ports_of(vdu, vnfd, given, wanted)
         zones = iter(zones_of(vdu.vdu_id, given))
         flavor = _present_flavor(vdu, suffixes, before)
-        for suffix in suffixes:
+        for index, suffix in zip(wanted, suffixes, strict=True):
             _check_free(resources, vdu, vnfd, suffix)
             is_kept = vdu.vdu_id + suffix in before
             flavor = _add_server(
                 resources, vdu, suffix, vnfd, given, flavors, flavor=flavor, zone=None if is_kept else next(zones, None),
-                group=group_by_vdu.get(vdu.vdu_id),
+                group=group_by_vdu.get(vdu.vdu_id), ports=ports[index], taken=taken,
             )  # fmt: skip
     template = {"heat_template_version": _VERSION, "resources": resources}
-    return _with_kept(template, before, {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)})
+    present_parts = _with_wanted_ports(before, resources)
+    return _with_kept(
+        template, present_parts, {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)}
+    )
+
+
+def _with_wanted_ports(before: Mapping[str, Template], wanted: Mapping[str, Template]) -> Mapping[str, Template]:
+    """Return the resources whose servers have the wanted ports: Nova attaches and detaches ports of a running server."""
+    return {
+        name: {**one, "properties": {**properties_of(one), "networks": properties_of(wanted[name]).get("networks")}}
+        if one.get("type") == SERVER and name in wanted
+        else one
+        for name, one in before.items()
+    }
+
+
+def _ports_of(vdu: Vdu, vnfd: Flavour, given: Granted, numbers: Sequence[int]) -> Mapping[int, Mapping[str, AskedPort]]:
+    """Return what is asked for the ports of each machine, by connection point."""
+    found: dict[int, dict[str, AskedPort]] = {number: {} for number in numbers}
+    for cp in vnfd.cps.values():
+        if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id:
+            for number, port in given.ports.ports_of(cp.cp_id, numbers).items():
+                found[number][cp.cp_id] = port
+    return found
 
 
 def _check_names(vnfd: Flavour) -> None:
@@ -235,22 +261,34 @@ def _add_server(
     flavor: object,
     zone: str | None,
     group: str | None,
+    ports: Mapping[str, AskedPort],
+    taken: set[str],
 ) -> object:
-    """Add one machine with its parts; return its flavor. ``flavor``: None if none is known; ``group``: a server group."""
+    """Add one machine with its parts; return its flavor. ``flavor``: None if none is known; ``group``: a server group.
+
+    ``ports``: what is asked for its ports, by connection point; ``taken``: as in `AskedPorts.fixed_ips`.
+    """
     flavor = flavor_of(vdu.vdu_id, vnfd, given) or flavor or machine_flavors.fitting(vdu, flavors)
     if flavor is None:
         name, made = machine_flavors.made(vdu)
         resources[name] = made
         flavor = {"get_resource": name}
     cps = [cp for cp in vnfd.cps.values() if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id]
+    port_by_cp: dict[str, object] = {}
     for cp in cps:
-        resources[cp.cp_id + suffix] = _port(cp, vnfd, given)
-    ports = sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))  # SOL001: order of the NICs
+        asked = ports.get(cp.cp_id)
+        name = cp.cp_id + suffix
+        if asked is not None and asked.port_id is not None:
+            port_by_cp[cp.cp_id] = asked.port_id
+            continue
+        port_by_cp[cp.cp_id] = {"get_resource": name}
+        resources[name] = _port(cp, vnfd, given, asked, given.present_ips.get(name, ()), taken)
+    in_order = sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))  # SOL001: order of the NICs
     volumes = _volumes(resources, vdu, suffix, vnfd, given)
     properties: _Section = {
         "name": vdu.name or vdu.vdu_id,
         "flavor": flavor,
-        "networks": [{"port": {"get_resource": cp.cp_id + suffix}} for cp in ports],
+        "networks": [{"port": port_by_cp[cp.cp_id]} for cp in in_order],
     }
     image = image_of(vdu.vdu_id, vnfd, given)
     if image:
@@ -265,7 +303,9 @@ def _add_server(
     return flavor
 
 
-def _port(cp: Cp, vnfd: Flavour, given: Granted) -> _Section:
+def _port(
+    cp: Cp, vnfd: Flavour, given: Granted, asked: AskedPort | None, present: Sequence[FixedIp], taken: set[str]
+) -> _Section:
     properties: _Section = {}
     link = cp.virtual_link
     if link is not None and link in vnfd.virtual_links:
@@ -275,9 +315,11 @@ def _port(cp: Cp, vnfd: Flavour, given: Granted) -> _Section:
         properties["network"] = network_of(cp.cp_id, vnfd, given)
         if properties["network"] is None:
             raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {cp.cp_id} expected")
-    addresses = fixed_ips(cp.cp_id, vnfd, given)
+    addresses = given.ports.fixed_ips(cp.cp_id, asked, present, taken) if asked is not None else []
     if addresses:
-        properties["fixed_ips"] = list(addresses)
+        properties["fixed_ips"] = addresses
+    if asked is not None and asked.mac is not None:
+        properties["mac_address"] = asked.mac
     # `virtio` is SOL001's name for Neutron's default.
     if cp.vnic_type not in ("normal", "virtio"):
         properties["binding:vnic_type"] = cp.vnic_type

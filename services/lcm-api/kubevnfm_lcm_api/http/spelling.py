@@ -7,11 +7,14 @@ only, is neither: to ignore it would carry out another request than the caller m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_secrets import SECRET_NAMES
 from pydantic import AliasChoices, BaseModel
 
 PARAMETERS: Final = frozenset(
@@ -23,6 +26,11 @@ PARAMETERS: Final = frozenset(
 )
 """The names in additionalParams that kubevnfm reads, without those so short that other names resemble them."""
 _PARAMETERS_OF: Final = "additionalParams"
+_MAPS: Final = frozenset({"cpConfig"})
+"""The attributes that are maps of objects, by names of the client."""
+_OPEN: Final = frozenset({"vimConnectionInfo"})
+"""Tacker's clients send attributes of v1 in these; each kind of VIM checks the names that it reads."""
+_MOST_NAMED: Final = 20
 _SHORTEST: Final = 6
 """Below, one other character makes another word (``type``)."""
 
@@ -44,6 +52,67 @@ def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
         )
     if wrong:
         raise InvalidInput(*wrong[0], *wrong[1:])
+
+
+def check_closed(model: type[BaseModel], document: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for unknown attributes of objects inside a request that are types of SOL003, with the nearest known name.
+
+    The attributes of such an object say how one thing is to be: without one of them it would be another thing.
+    """
+    wrong = list(_unknown(model, document, ""))
+    if wrong:
+        raise InvalidInput(*wrong[0], *wrong[1:_MOST_NAMED])
+
+
+def _unknown(model: type[BaseModel], document: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    known = _attributes(model)
+    for name, value in document.items():
+        here = f"{place}/{escaped(name)}" if place else escaped(name)
+        if name in known:
+            inner = _inner(model).get(name)
+            if inner is not None and name not in _OPEN:
+                yield from _unknown_inside(inner, value, here)
+        elif place and value is not None and name != SECRET_NAMES:
+            meant = get_close_matches(name, known, 1)
+            hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join(known)}"
+            yield here, f"no such attribute: {hint}"
+
+
+def _unknown_inside(model: type[BaseModel], value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Look at an object, at those of a list, or at the values of a map."""
+    if isinstance(value, list) and not _is_map(place):
+        for index, one in enumerate(value):
+            if isinstance(one, Mapping):
+                yield from _unknown(model, one, f"{place}[{index}]")
+    elif isinstance(value, Mapping) and _is_map(place):
+        for name, one in value.items():
+            if isinstance(one, Mapping):
+                yield from _unknown(model, one, f"{place}/{escaped(name)}")
+    elif isinstance(value, Mapping):
+        yield from _unknown(model, value, place)
+
+
+def _is_map(place: str) -> bool:
+    return place.rpartition("/")[2] in _MAPS
+
+
+@cache
+def _inner(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
+    """Return the types of the attributes that hold objects of SOL003: alone, in a list or in a map."""
+    found: dict[str, type[BaseModel]] = {}
+    for name, field in model.model_fields.items():
+        types = [one for one in _types(field.annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+        if types:
+            found[str(field.alias or name)] = types[0]
+    return found
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    arguments = get_args(annotation)
+    if not arguments:
+        yield annotation
+    for one in arguments:
+        yield from _types(one)
 
 
 @cache

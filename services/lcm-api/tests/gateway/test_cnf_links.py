@@ -95,7 +95,7 @@ async def known(shared_world: World) -> tuple[str, dict[str, Any]]:
         ({"extVirtualLinks": [a_link(vimConnectionId="other")]}, 422, "extVirtualLinks[0]/vimConnectionId"),
         ({"extVirtualLinks": [a_link(extCps=[{"cpdId": "none"}])]}, 400, f"{_AT_CP}/cpdId"),
         (
-            {"extVirtualLinks": [a_link(extLinkPorts=[{"id": "p"}])]},
+            {"extVirtualLinks": [a_link(extLinkPorts=[{"id": "p", "resourceHandle": {"resourceId": "r"}}])]},
             422, "extVirtualLinks[0]/extLinkPorts",
         ),
         ({"extVirtualLinks": [a_link(extCps=[a_cp({"linkPortId": "p"})])]}, 422, f"{_AT_CP}/cpConfig/one/linkPortId"),

@@ -73,6 +73,26 @@ def cluster(**interface: Any) -> dict[str, Any]:
     }
 
 
+def linked(config: dict[str, Any] | None = None, cpd_id: str = "VDU1_CP1", **link: Any) -> Change:
+    """Connect the machine; ``config``: the entries of cpConfig, by id."""
+    plain = {"a": ethernet()} if config is None else config
+    cps = [{"cpdId": cpd_id, "cpConfig": plain}]
+    return setting(extVirtualLinks=[{"id": "x", "resourceId": "net0", "extCps": cps, **link}])
+
+
+def ethernet(*addresses: dict[str, Any], **members: Any) -> dict[str, Any]:
+    given = {"ipAddresses": [{"type": "IPV4", **one} for one in addresses], **members}
+    return {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": given}]}
+
+
+def managed(name: str, **link: Any) -> Change:
+    return setting(extManagedVirtualLinks=[{"id": "m", "vnfVirtualLinkDescId": name, "resourceId": "net1", **link}])
+
+
+_AT = "extVirtualLinks[0]/extCps[0]/cpConfig"
+_IN = "/cpProtocolData[0]/ipOverEthernet"
+_MAC = {"macAddress": "fa:16:3e:00:00:01"}
+_PORTS = [{"id": "p", "resourceHandle": {"resourceId": "port-1"}}]
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 USER_DATA = {"lcm__operation__user__data": "UserData/x.py", "lcm__operation__user__data__class": "X"}
@@ -86,6 +106,28 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [5]}]), 400, "extVirtualLinks[0]/extCps[0]"),
     ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [{"cpdId": "c", "cpConfig": 5}]}]), 400, "cpConfig"),
     ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [{"cpdId": "VDU1_CP"}]}]), 400, "extVirtualLinks[0]/extCps[0]/cpdId"),
+    ("vm", linked(vimConnectionId="other"), 422, "extVirtualLinks[0]/vimConnectionId"),
+    ("vm", linked(extLinkPorts=[{**_PORTS[0], "trunkResourceId": "t"}]), 422, "extLinkPorts[0]/trunkResourceId"),
+    ("vm", linked({"a": {"linkPortId": "q"}}, extLinkPorts=_PORTS), 422, f"{_AT}/a/linkPortId: unknown link port q: p expected"),
+    ("vm", linked({"a": {"linkPortId": "p"}}, extLinkPorts=_PORTS), 422, f"{_AT}/a/linkPortId: the package's Heat template has no"),
+    ("vm", linked({"a": ethernet(**_MAC)}), 422, f"{_AT}/a{_IN}/macAddress"),
+    ("vm", linked({"a": ethernet(macAddress="fa:16")}), 400, f"{_AT}/a{_IN}/macAddress"),
+    ("vm", linked({"a": ethernet({"fixedAddresses": ["10.10.0.5"]})}), 422, f"{_AT}/a{_IN}/ipAddresses[0]"),
+    ("vm", linked({"a": ethernet({"fixedAddresses": ["10.10.0.5/24"]})}), 400, f"{_AT}/a{_IN}/ipAddresses[0]/fixedAddresses[0]"),
+    ("vm", linked({"a": ethernet({"numDynamicAddresses": 2})}), 422, f"{_AT}/a{_IN}/ipAddresses[0]"),
+    ("vm", linked({"a": ethernet({"numDynamicAddresses": 1, "subnetId": "s"})}), 422, f"{_AT}/a{_IN}/ipAddresses[0]"),
+    ("vm", linked({"a": ethernet({"addressRange": {"minAddress": "10.10.0.5", "maxAddress": "10.10.0.9"}})}), 422, f"{_AT}/a{_IN}/ipAddresses[0]"),
+    ("vm", linked({"a": ethernet(segmentationId="7")}), 422, f"{_AT}/a{_IN}/segmentationId"),
+    ("vm", linked({"a": {"cpProtocolData": [{"layerProtocol": "IP_FOR_VIRTUAL_CP"}]}}), 400, f"{_AT}/a/cpProtocolData[0]/layerProtocol"),
+    ("vm", linked({"a": {**ethernet(), "parentCpConfigId": "b"}}), 422, f"{_AT}/a/parentCpConfigId"),
+    ("vm", linked({"a": {**ethernet(), "createExtLinkPort": False}}), 422, f"{_AT}/a/createExtLinkPort"),
+    ("vm", linked({"a": {"netAttDefResourceId": "n"}}), 422, f"{_AT}/a/netAttDefResourceId"),
+    ("vm", linked({name: ethernet() for name in "abcd"}), 422, f"{_AT}: up to 3 entries expected"),
+    ("vm", managed("nosuch"), 422, "extManagedVirtualLinks[0]/vnfVirtualLinkDescId: nosuch"),
+    ("vm", managed("nosuch", vimConnectionId="other"), 422, "extManagedVirtualLinks[0]/vimConnectionId"),
+    ("vm", linked(vimConectionId="v"), 400, "extVirtualLinks[0]/vimConectionId: no such attribute: did you mean vimConnectionId?"),
+    ("vm", linked({"a": {**ethernet(), "linkPort": "p"}}), 400, f"{_AT}/a/linkPort: no such attribute: did you mean linkPortId?"),
+    ("vm", linked({"a": ethernet({"addresses": ["10.10.0.5"]})}), 400, f"{_AT}/a{_IN}/ipAddresses[0]/addresses"),
     ("vm", setting(additionalParams=[]), 400, "additionalParams"),
     ("vm", setting(extensions={"x": 1}), 422, "extensions/x"),
     ("cnf", setting(vnfConfigurableProperties={"x": 1}), 422, "vnfConfigurableProperties/x"),
@@ -208,21 +250,35 @@ async def test_masters_that_cannot_share_an_address_are_refused_before_anything_
     assert world.twins.commands == []
 
 
-async def test_without_base_hot_links_are_needed_and_user_data_cannot_run(world: World, tmp_path: Path) -> None:
-    """Both are known from request and package: the first step, which makes the template, must not be what finds it."""
+def without_base_hot(tmp_path: Path) -> Path:
+    """Return the folder of the sample of a machine, described by its VNFD only, with a user data class."""
     source = Path(shutil.copytree(SAMPLES / "vm", tmp_path / "tosca", ignore=shutil.ignore_patterns("BaseHOT")))
     (source / "UserData").mkdir()
     (source / "UserData/x.py").write_text("class X: ...\n")
-    pack(source, tmp_path / "tosca.zip")
+    return source
+
+
+async def test_without_base_hot_links_are_needed_and_user_data_cannot_run(world: World, tmp_path: Path) -> None:
+    """Both are known from request and package: the first step, which makes the template, must not be what finds it."""
+    pack(without_base_hot(tmp_path), tmp_path / "tosca.zip")
     assert (await world.upload((tmp_path / "tosca.zip").read_bytes()))["onboardingState"] == "ONBOARDED"
     instance_id, body = await world.create(), sample_request("vm", "instantiate")
     path = f"/vnf_instances/{instance_id}/instantiate"
-    linked, unlinked = copy.deepcopy(body), {**body, "extVirtualLinks": []}
+    with_link, unlinked = copy.deepcopy(body), {**body, "extVirtualLinks": []}
     assert "VDU1_CP1" in (await world.lcm("POST", path, unlinked)).problem(422)["detail"]
-    params(**USER_DATA)(linked)
-    assert "Base HOT" in (await world.lcm("POST", path, linked)).problem(422)["detail"]
+    params(**USER_DATA)(with_link)
+    assert "Base HOT" in (await world.lcm("POST", path, with_link)).problem(422)["detail"]
+    # Without a template all that a port can have is done; one machine cannot have what another one has.
+    place = "extVirtualLinks[0]/extCps[0]/cpConfig/b"
+    for config in ({"linkPortId": "p"}, ethernet(**_MAC), ethernet({"fixedAddresses": ["10.10.0.5"]})):
+        linked({"a": config, "b": config}, extLinkPorts=_PORTS)(unlinked)
+        problem = (await world.lcm("POST", path, unlinked)).problem(422)
+        assert place in problem["detail"]
+        assert "already" in problem["detail"]
     assert world.twins.commands == []
-    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    linked({"a": {"linkPortId": "p"}, "b": ethernet({"numDynamicAddresses": 2}, **_MAC)}, extLinkPorts=_PORTS)(body)
+    accepted = (await world.lcm("POST", path, body)).must(202)
+    await world.reached(accepted.headers["Location"].rpartition("/")[2], "COMPLETED")
 
 
 async def test_user_data_that_cannot_be_loaded_are_refused_at_the_request(world: World) -> None:
@@ -259,15 +315,16 @@ async def test_v1_takes_its_own_form_of_the_same_request(world: World) -> None:
     """API-023, API-151: lists where v2 has maps, VIM types by their short names."""
     await world.sample()
     v2_id, v1_id = await world.create(), await world.create()
+    plain = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
     v2_link = {
         "id": "ext",
         "resourceId": "net0",
-        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": {"c": {"linkPortId": "p"}}}],
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": {"c": plain}}],
     }
     v1_link = {
         "id": "ext",
         "resourceId": "net0",
-        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [{"cpInstanceId": "c", "linkPortId": "p"}]}],
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [{"cpInstanceId": "c", **plain}]}],
     }
     vim = {"vimId": "vim-1", "vimType": OPENSTACK}
     (

@@ -229,7 +229,7 @@ CONFIGURING = {
         ("v2", {"c": {"linkPortId": 5}}, "/c/linkPortId"),
         ("v2", [{"cpInstanceId": "c", "linkPortId": "p"}], ""),
         ("v1", [{"cpInstanceId": "c"}], "/c"),
-        ("v1", [{"linkPortId": "p"}, {"netAttDefResourceId": "v2 has it"}], "/VDU1_CP1-1"),
+        ("v1", [{"linkPortId": "p"}, {"netAttDefResourceId": "v2 has it"}], "[1]/netAttDefResourceId"),
         ("v1", [5], "[0]"),
         ("v1", [{"cpInstanceId": "c", "linkPortId": "p"}] * 2, "[1]/cpInstanceId"),
         ("v1", {"c": {"linkPortId": "p"}}, ""),
@@ -251,12 +251,12 @@ async def test_a_connection_point_needs_a_link_port_or_protocol_data(
 async def test_null_takes_a_configuration_away(world: World) -> None:
     """In v2 null is the one entry that need not say what is connected."""
     instance_id = await built(world)
-    config = {"VDU1_CP1_1": None, "c9": {"linkPortId": "port-9"}}
+    config = {"VDU1_CP1_1": None, "c9": {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}}
     link = {"id": "external", "resourceId": "net0", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": config}]}
     operation_id = await world.ask(instance_id, "change_ext_conn", {"extVirtualLinks": [link]})
     await world.reached(operation_id, "COMPLETED")
     (changed,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
-    assert changed["extCps"] == [{"cpdId": "VDU1_CP1", "cpConfig": {"c9": {"linkPortId": "port-9"}}}]
+    assert changed["extCps"] == [{"cpdId": "VDU1_CP1", "cpConfig": {"c9": config["c9"]}}]
 
 
 async def test_another_flavour_takes_the_place_of_the_first_and_can_be_rolled_back(world: World) -> None:

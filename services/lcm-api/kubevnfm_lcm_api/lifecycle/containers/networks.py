@@ -19,7 +19,8 @@ from kubevnfm_events.objects import AttachedLink, ChartOrder, NetworkAttachment
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
-from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData, InstantiateVnfRequest, VnfExtCpData
+from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData, VnfExtCpData
+from kubevnfm_sol.lcm import InstantiateVnfRequest
 from kubevnfm_sol.resources import ExtVirtualLinkInfo
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -297,7 +298,8 @@ def _protocol(cp: VnfExtCpData, place: str) -> tuple[str | None, str | None, dic
         if len(data) > 1:
             raise Unprocessable(f"{at}/cpProtocolData", "up to one element expected")
         for one in data:
-            return _of_ethernet(one, f"{at}/cpProtocolData[0]")
+            shown = one.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return _of_ethernet(shown, f"{at}/cpProtocolData[0]")
     return None, None, {}
 
 

@@ -11,6 +11,7 @@ from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_secrets import SecretParams, hide
 from kubevnfm_sol.access import check_login, check_understood
 from kubevnfm_sol.base import SolType
+from kubevnfm_sol.connection_points import merged_links
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
@@ -132,11 +133,9 @@ def merged(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], k
     return list(by_key.values())
 
 
-def merged_links(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the merged external links. A connection point that the grant names is on the grant's link only."""
-    moved = {cp.get("cpdId") for link in new for cp in link.get("extCps") or ()}
-    left = [{**link, "extCps": [cp for cp in link.get("extCps") or () if cp.get("cpdId") not in moved]} for link in old]
-    return merged([link for link in left if link["extCps"]], new, "id")
+def granted_links(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the merged external links. A connection point that the grant names is as the grant has it."""
+    return merged_links(old, new, keeps_configs=False)
 
 
 def granted_connections(grant: Grant, present: VimConnectionInfo | None) -> dict[str, VimConnectionInfo]:

@@ -15,7 +15,7 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added
-from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_vim, merged_links
+from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_links, granted_vim
 from kubevnfm_lcm_api.lifecycle.core.instance import Deployment, InstanceInternals, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 
@@ -86,7 +86,7 @@ class InstantiateDraft(OnVimDraft):
             "vim_key": key,
             "vim": granted_vim(connections[key], self.vim, key) if is_other else self.vim,
             "parameters": {**self.parameters, **(grant.additional_params or {})},
-            "ext_virtual_links": tuple(merged_links(self.ext_virtual_links, body.get("extVirtualLinks", ()))),
+            "ext_virtual_links": tuple(granted_links(self.ext_virtual_links, body.get("extVirtualLinks", ()))),
         }
         if self.reads_grant_request:
             changes |= {"grant": body, "grant_request": dict(request)}

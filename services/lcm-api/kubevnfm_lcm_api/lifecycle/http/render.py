@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import hide, mask, opened
 from kubevnfm_sol.lcm import OperationState, OperationType
@@ -181,7 +182,7 @@ def _link_from_v1(link: Any, place: str) -> Any:
 
 
 _CONFIG_IN_V1: Final = frozenset({"linkPortId", "cpProtocolData"})
-"""The attributes of VnfExtCpConfig in both versions; the others are ignored, as unknown attributes are."""
+"""The attributes of VnfExtCpConfig in both versions."""
 
 
 def _cp_from_v1(cp: Any, place: str) -> Any:
@@ -198,6 +199,9 @@ def _cp_from_v1(cp: Any, place: str) -> Any:
         key = config.get("cpInstanceId") or f"{cp.get('cpdId', 'cp')}-{index}"
         if not isinstance(key, str) or key in by_id:
             raise InvalidInput(f"{place}[{index}]/cpInstanceId", "a text expected, of its own for each entry")
+        for name in config:
+            if name not in _CONFIG_IN_V1 and name != "cpInstanceId":
+                raise InvalidInput(f"{place}[{index}]/{escaped(name)}", "no such attribute in v1")
         by_id[key] = {name: value for name, value in config.items() if name in _CONFIG_IN_V1}
     return {**cp, "cpConfig": by_id}
 

@@ -30,12 +30,12 @@ from kubevnfm_lcm_api.lifecycle.core.granted_resources import (
     existing_servers,
     removed_servers,
 )
-from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_vim, merged, merged_links
+from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_links, granted_vim, merged
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modifications
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status_of
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
-from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines import affected, inventory
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 VmState = Literal["STARTED", "STOPPED"]
@@ -84,7 +84,7 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
             )
             changes["connections"] = {
                 **self.connections,
-                "extVirtualLinks": merged_links(links, body.get("extVirtualLinks", ())),
+                "extVirtualLinks": granted_links(links, body.get("extVirtualLinks", ())),
                 "extManagedVirtualLinks": merged(
                     managed, body.get("extManagedVirtualLinks", ()), "vnfVirtualLinkDescId"
                 ),
@@ -123,13 +123,13 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         """The difference from before, link ports included."""
         if self.resources is None:
             return ResourceChanges()
-        found = inventory.changes_between(
+        found = affected.changes_between(
             self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
         )
         # Link ports follow from the links of the request, so the resources alone do not show their change.
         old = self.facts(self.before, self.connections_before)
         new = self.facts(self.resources, self.connections)
-        return found.model_copy(update={"affected_ext_link_ports": inventory.ext_link_ports(old, new)})
+        return found.model_copy(update={"affected_ext_link_ports": affected.ext_link_ports(old, new)})
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         assert self.resources is not None
@@ -208,7 +208,9 @@ class ConnectVmDraft(ChangeVmDraft):
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """The ports of external connection points."""
         ports = [port for server in self.before.servers for port in (*server.ports, *self.before.ports)]
-        touched = {port.resource_id: self.external_cps[port.name] for port in ports if port.name in self.external_cps}
+        touched = {
+            port.resource_id: self.external_cps[port.cpd_id] for port in ports if port.cpd_id in self.external_cps
+        }
         return Resources(
             update=[
                 existing(cpd_id, number, "LINKPORT", port_id, self.vim_key, what="update")
@@ -366,8 +368,8 @@ class OperateVmDraft(OnVimDraft):
         """Only the machines are changed."""
         if not self.is_done:
             return ResourceChanges()
-        touched = inventory.only_servers(self.before, lambda server: server.server_id in self.servers)
-        return inventory.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
+        touched = affected.only_servers(self.before, lambda server: server.server_id in self.servers)
+        return affected.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """The VNFCs have the state; the VNF is STOPPED if all its VNFCs are."""

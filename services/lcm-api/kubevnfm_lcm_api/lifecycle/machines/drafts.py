@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, existin
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, merged
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
-from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines import affected, inventory
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterBuildDraft, ClusterDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, has_kuryr, role_name
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
@@ -177,4 +177,4 @@ class TerminateVmDraft(TerminateDraft, ClusterDraft):
     def changes(self) -> ResourceChanges:
         if self.resources is None or not self.is_gone:
             return ResourceChanges()
-        return inventory.changes_of_stack(self.resources, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
+        return affected.changes_of_stack(self.resources, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")

@@ -16,11 +16,11 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules, check_links, check_managed_links
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, check_machine_drivers, is_registry, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     check_linked,
-    check_links,
     check_placement,
     check_user_data,
     named_user_data,
@@ -62,12 +62,19 @@ async def instantiated_machines(
     phases = machine_phases(flavour)
     user_data = named_user_data(parameters, names)
     base_hot = await packages.base_hot(package.package_id, flavour.flavour_id)
-    check_links(request.ext_virtual_links, flavour, base_hot)
+    rules = LinkRules(
+        flavour,
+        base_hot,
+        vim_ids={common.vim_key, *([common.vim_id] if common.vim_id is not None else [])},
+        has_user_data=user_data is not None,
+        counts=flavour.initial_counts(request.instantiation_level_id),
+    )
+    check_links(request.ext_virtual_links, rules)
+    check_managed_links(request.ext_managed_virtual_links, rules)
     if base_hot is None:
         check_placement(flavour, has_zones=is_granted_outside)
     if base_hot is None and not is_granted_outside:
-        counts = flavour.initial_counts(request.instantiation_level_id)
-        check_linked(common.ext_virtual_links, flavour, counts)
+        check_linked(common.ext_virtual_links, flavour, rules.counts)
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     is_cluster = INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters)
     name: RoleName | None = "registry" if is_registry(flavour) else "cluster" if is_cluster else None

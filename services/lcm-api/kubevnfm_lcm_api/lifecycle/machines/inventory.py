@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from ipaddress import ip_address
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points, assigned, canonical
 from kubevnfm_sol.resources import (
-    AffectedExtLinkPort,
-    AffectedVirtualLink,
-    AffectedVirtualStorage,
-    AffectedVnfc,
-    ChangeType,
     CpProtocolInfo,
     ExtLinkPortInfo,
     ExtVirtualLinkInfo,
     InstantiatedVnfInfo,
     IpAddresses,
     IpOverEthernetAddressInfo,
-    ResourceChanges,
     ScaleInfo,
     VirtualStorageResourceInfo,
     VnfcCpInfo,
     VnfcInfo,
     VnfcResourceInfo,
     VnfExtCpInfo,
+    VnfLinkPortInfo,
     VnfVirtualLinkResourceInfo,
 )
 
@@ -38,38 +34,15 @@ NETWORK = "OS::Neutron::Net"
 VOLUME = "OS::Cinder::Volume"
 
 
-def _fixed_addresses(ext_virtual_links: Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
-    """Return pairs of connection point and address: the fixed addresses of a request or a grant."""
-
-    def addresses(config: Mapping[str, Any]) -> Iterator[str]:
-        for protocol in config.get("cpProtocolData") or ():
-            for given in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
-                yield from given.get("fixedAddresses") or ()
-
-    return frozenset(
-        (str(cp.get("cpdId")), _canonical(str(address)))
-        for link in ext_virtual_links
-        for cp in link.get("extCps") or ()
-        for config in (cp.get("cpConfig") or {}).values()
-        for address in addresses(config or {})
-    )
-
-
-def _canonical(address: str) -> str:
-    """Return an address in canonical form, as VIMs report it: an IPv6 address can be written in many ways."""
-    try:
-        return str(ip_address(address))
-    except ValueError:
-        return address
-
-
-def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpProtocolInfo, ...]:
-    """``fixed``: the result of `_fixed_addresses`; the VIM has assigned every other address."""
+def _protocol(port: PortFacts, points: Mapping[str, AskedPoint]) -> tuple[CpProtocolInfo, ...]:
+    """``points``: what is asked; the VIM has assigned every address that is not among its fixed ones."""
+    point = points.get(port.cpd_id)
+    fixed = {address for one in point.ports for address in one.fixed} if point is not None else set()
     addresses = tuple(
         IpAddresses(
             type="IPV6" if ":" in address else "IPV4",
             addresses=(address,),
-            is_dynamic=(port.name, _canonical(address)) not in fixed,
+            is_dynamic=canonical(address) not in fixed,
             subnet_id=port.subnet_ids[index] if index < len(port.subnet_ids) else None,
         )
         for index, address in enumerate(port.addresses)
@@ -79,7 +52,8 @@ def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpPro
 
 def with_link_ports(resources: StackResources, ext_virtual_links: Sequence[Mapping[str, Any]]) -> StackResources:
     """Name the ports that were made before the VNF by the connection points for which a request gives them."""
-    cp_by_port = {port_id: cpd_id for port_id, (_, cpd_id) in _given_ports(ext_virtual_links).items()}
+    points = asked_points(ext_virtual_links).values()
+    cp_by_port = {asked.port_id: point.cpd_id for point in points for asked in point.ports if asked.port_id is not None}
     if not cp_by_port:
         return resources
 
@@ -92,28 +66,24 @@ def with_link_ports(resources: StackResources, ext_virtual_links: Sequence[Mappi
     return resources.model_copy(update={"servers": tuple(named(server) for server in resources.servers)})
 
 
-def _given_ports(ext_virtual_links: Sequence[Mapping[str, Any]]) -> Mapping[str, tuple[str, str]]:
-    """Return the id of the link port and its cpdId by the id of the port (SOL003 4.4.1.11 and 4.4.1.10a)."""
-    found: dict[str, tuple[str, str]] = {}
-    for link in ext_virtual_links:
-        port_by_id = {port["id"]: port["resourceHandle"]["resourceId"] for port in link.get("extLinkPorts") or ()}
-        for cp in link.get("extCps") or ():
-            for config in (cp.get("cpConfig") or {}).values():
-                link_port_id = (config or {}).get("linkPortId")
-                if link_port_id in port_by_id:
-                    found[str(port_by_id[link_port_id])] = (str(link_port_id), str(cp["cpdId"]))
-    return found
-
-
-def _own_ports(server: ServerFacts) -> Sequence[PortFacts]:
+def own_ports(server: ServerFacts) -> Sequence[PortFacts]:
     # Without the floating IPs, which are among the ports in the facts, and without ports of no connection point: SOL003
     # has no place for them.
     return [port for port in server.ports if port.resource_type == PORT and port.name]
 
 
-def _cp_id(server: ServerFacts, port: PortFacts) -> str:
+def cp_id(server: ServerFacts, port: PortFacts) -> str:
     # Unique among machines of one VDU, and a new id for a port that was created again.
-    return f"{port.name}-{derived_id(server.vnfc_id, port.resource_id)}"
+    return f"{port.cpd_id}-{derived_id(server.vnfc_id, port.resource_id)}"
+
+
+def _ext_cp_id(server: ServerFacts, port: PortFacts) -> str:
+    # The ids of SOL003 that no VIM knows are derived from the VIM's ids: every report of a stack leads to the same ids.
+    return derived_id("ext-cp", server.vnfc_id, port.resource_id)
+
+
+def _link_port_id(port: PortFacts) -> str:
+    return derived_id("vnf-link-port", port.resource_id)
 
 
 def index_of(server: ServerFacts) -> int | None:
@@ -136,7 +106,7 @@ def _parameters(server: ServerFacts, volumes: Sequence[StorageFacts], nfv: Mappi
     index = index_of(server)
     entries = nfv.get("VDU")
     found: dict[str, Any] = {}
-    for name in (server.vdu_id, *(volume.name for volume in volumes)):
+    for name in (server.vdu_id, *(volume.storage_id for volume in volumes)):
         key = name if index is None else f"{name}-{index}"
         entry = entries.get(key) if isinstance(entries, Mapping) else None
         if not isinstance(entry, Mapping):
@@ -154,8 +124,11 @@ def _vnfc(
     volumes: Sequence[StorageFacts],
     nfv: Mapping[str, Any],
     node_name: str | None,
-    fixed: frozenset[tuple[str, str]],
+    points: Mapping[str, AskedPoint],
+    external: Collection[str],
+    internal_networks: Collection[str],
 ) -> VnfcResourceInfo:
+    """``external``: ids of VnfExtCpInfo; ``internal_networks``: ids of the networks that have ``vnfLinkPorts``."""
     # The names in Tacker's `metadata`, which its user data classes read back.
     metadata: dict[str, Any] = {"stack_id": server.stack_id}
     facts = {
@@ -178,8 +151,14 @@ def _vnfc(
         zone_id=server.zone,
         storage_resource_ids=tuple(volume.resource_id for volume in volumes) or None,
         vnfc_cp_info=tuple(
-            VnfcCpInfo(id=_cp_id(server, port), cpd_id=port.name, cp_protocol_info=_protocol(port, fixed))
-            for port in _own_ports(server)
+            VnfcCpInfo(
+                id=cp_id(server, port),
+                cpd_id=port.cpd_id,
+                vnf_ext_cp_id=_ext_cp_id(server, port) if _ext_cp_id(server, port) in external else None,
+                cp_protocol_info=_protocol(port, points),
+                vnf_link_port_id=_link_port_id(port) if port.network_id in internal_networks else None,
+            )
+            for port in own_ports(server)
         )
         or None,
         metadata=metadata,
@@ -198,17 +177,22 @@ def info_of_stack(
     ext_virtual_links: Sequence[Mapping[str, Any]],
     ext_managed_links: Sequence[Mapping[str, Any]],
     node_names: Mapping[str, str],
+    known_configs: Mapping[str, str],
 ) -> InstantiatedVnfInfo:
     """Return instantiatedVnfInfo of a VM-based VNF (SOL003 5.5.2.2).
 
     ``external_cps``: descriptor of the external CP by internal CP name; ``ext_managed_links``: extManagedVirtualLinks
-    of request and grant; ``node_names``: Kubernetes node by VNFC id.
+    of request and grant; ``node_names``: Kubernetes node by VNFC id; ``known_configs``: the entry of cpConfig that an external
+    CP had before, by its id.
     """
     volumes_by_server: dict[str, list[StorageFacts]] = {}
     for volume in resources.volumes:
         if volume.server_id is not None:
             volumes_by_server.setdefault(volume.server_id, []).append(volume)
-    fixed = _fixed_addresses(ext_virtual_links)
+    points = asked_points(ext_virtual_links)
+    ext_cps, ext_links = _external(resources, external_cps, ext_virtual_links, points, known_configs, vnfd_id, vim_key)
+    internal_networks = {str(link["resourceId"]) for link in ext_managed_links}
+    internal_networks |= {network.resource_id for network in resources.networks}
     vnfcs = tuple(
         _vnfc(
             server,
@@ -217,18 +201,19 @@ def info_of_stack(
             volumes_by_server.get(server.server_id, ()),
             resources.nfv,
             node_names.get(server.vnfc_id),
-            fixed,
+            points,
+            {one.id for one in ext_cps},
+            internal_networks,
         )
         for server in resources.servers
     )
-    ext_cps, ext_links = _external(resources, external_cps, ext_virtual_links, fixed, vnfd_id, vim_key)
     return InstantiatedVnfInfo(
         flavour_id=flavour_id,
         scale_status=tuple(scale_status) or None,
         max_scale_levels=tuple(max_scale_levels) or None,
         ext_cp_info=ext_cps,
         ext_virtual_link_info=ext_links or None,
-        ext_managed_virtual_link_info=tuple(_managed(link, vim_key) for link in ext_managed_links) or None,
+        ext_managed_virtual_link_info=tuple(_managed(link, resources, vim_key) for link in ext_managed_links) or None,
         vnfc_resource_info=vnfcs,
         vnf_virtual_link_resource_info=tuple(
             VnfVirtualLinkResourceInfo(
@@ -236,6 +221,7 @@ def info_of_stack(
                 vnf_virtual_link_desc_id=network.name,
                 vnfd_id=vnfd_id,
                 network_resource=handle(network.resource_id, vim_key, NETWORK),
+                vnf_link_ports=link_ports_on(resources, network.resource_id, vim_key) or None,
             )
             for network in resources.networks
         )
@@ -243,7 +229,7 @@ def info_of_stack(
         virtual_storage_resource_info=tuple(
             VirtualStorageResourceInfo(
                 id=volume.resource_id,
-                virtual_storage_desc_id=volume.name,
+                virtual_storage_desc_id=volume.storage_id,
                 vnfd_id=vnfd_id,
                 storage_resource=handle(volume.resource_id, vim_key, VOLUME),
             )
@@ -261,161 +247,119 @@ def info_of_stack(
     )
 
 
-def _managed(link: Mapping[str, Any], vim_key: str) -> dict[str, Any]:
+def _managed(link: Mapping[str, Any], resources: StackResources, vim_key: str) -> dict[str, Any]:
     """Return the ExtManagedVirtualLinkInfo (SOL003 5.5.3.3) of an ExtManagedVirtualLinkData."""
     resource = {"vimConnectionId": link.get("vimConnectionId") or vim_key, "resourceId": link["resourceId"]}
-    return {**{name: link[name] for name in ("id", "vnfVirtualLinkDescId")}, "networkResource": resource}
+    ports = link_ports_on(resources, str(link["resourceId"]), vim_key)
+    shown = [port.model_dump(by_alias=True, exclude_none=True) for port in ports]
+    return {
+        **{name: link[name] for name in ("id", "vnfVirtualLinkDescId")},
+        "networkResource": resource,
+        **({"vnfLinkPorts": shown} if shown else {}),
+    }
+
+
+def link_ports_on(resources: StackResources, network_id: str, vim_key: str) -> tuple[VnfLinkPortInfo, ...]:
+    """Return the ports of machines on an internal network."""
+    return tuple(
+        VnfLinkPortInfo(
+            id=_link_port_id(port),
+            resource_handle=handle(port.resource_id, vim_key, PORT),
+            cp_instance_id=cp_id(server, port),
+            cp_instance_type="VNFC_CP",
+        )
+        for server in resources.servers
+        for port in own_ports(server)
+        if port.network_id == network_id
+    )
+
+
+@dataclass(frozen=True)
+class _Connected:
+    """A port of a machine at an external connection point."""
+
+    server: ServerFacts
+    port: PortFacts
+    asked: AskedPort | None
+    """Its entry of cpConfig; None: no entry is for it."""
+
+
+def _connected(
+    resources: StackResources, points: Mapping[str, AskedPoint], known: Mapping[str, str]
+) -> Iterator[_Connected]:
+    """Yield the ports of connection points, each with its entry. ``known``: entries by the id of VnfExtCpInfo.
+
+    An entry that describes a port by what only one port can have is that port's; the others are given as they were, then
+    in the order of the machines' numbers.
+    """
+    by_cp: dict[str, list[tuple[ServerFacts, PortFacts]]] = {}
+    for server in resources.servers:
+        for port in own_ports(server):
+            by_cp.setdefault(port.cpd_id, []).append((server, port))
+    for cpd_id, pairs in by_cp.items():
+        asked = points[cpd_id].ports if cpd_id in points else ()
+        port_by_id = {port.resource_id: port for _, port in pairs}
+        found: dict[str, AskedPort] = {}
+        for one in asked:
+            shown = [key for key, p in port_by_id.items() if one.is_shown_by(key, p.mac, p.addresses)]
+            if one.is_for_one and shown:
+                found.setdefault(shown[0], one)
+        left = [one for one in asked if one not in found.values()]
+        in_order = sorted(pairs, key=lambda pair: index_of(pair[0]) or 0)
+        free = [port.resource_id for _, port in in_order if port.resource_id not in found]
+        before = {port.resource_id: known.get(_ext_cp_id(server, port)) for server, port in pairs}
+        found |= assigned(left, free, {port_id: name for port_id, name in before.items() if name is not None})
+        for server, port in pairs:
+            yield _Connected(server, port, found.get(port.resource_id))
 
 
 def _external(
     resources: StackResources,
     external_cps: Mapping[str, str],
     ext_virtual_links: Sequence[Mapping[str, Any]],
-    fixed: frozenset[tuple[str, str]],
+    points: Mapping[str, AskedPoint],
+    known: Mapping[str, str],
     vnfd_id: str,
     vim_key: str,
 ) -> tuple[tuple[VnfExtCpInfo, ...], tuple[ExtVirtualLinkInfo, ...]]:
     """Return the external CPs and links: ports whose CP the VNFD exposes, or that a request's extCps name."""
-    # The ids of SOL003 that no VIM knows are derived from the VIM's ids: every report of a stack leads to the same ids.
     cps: list[VnfExtCpInfo] = []
-    ports_by_link: dict[str, list[ExtLinkPortInfo]] = {}
-    config_by_cp: dict[str, tuple[str, str]] = {}
-    given = _given_ports(ext_virtual_links)
-    for link in ext_virtual_links:
-        for cp in link.get("extCps", ()):
-            config_id = next(iter(cp.get("cpConfig") or {}), "")
-            config_by_cp[cp.get("cpdId", "")] = (str(link["id"]), config_id)
-    for server in resources.servers:
-        for port in _own_ports(server):
-            link_id, config_id = config_by_cp.get(port.name, ("", ""))
-            # A request may connect a port that the VNFD does not expose.
-            if port.name not in external_cps and not link_id:
-                continue
-            cp_id = derived_id("ext-cp", server.vnfc_id, port.resource_id)
-            port_id, _ = given.get(port.resource_id) or (derived_id("ext-link-port", port.resource_id), "")
-            cps.append(
-                VnfExtCpInfo(
-                    id=cp_id,
-                    cpd_id=external_cps.get(port.name, port.name),
-                    cp_config_id=config_id or port.name,
-                    vnfd_id=vnfd_id,
-                    cp_protocol_info=_protocol(port, fixed),
-                    ext_link_port_id=port_id if link_id else None,
-                    associated_vnfc_cp_id=_cp_id(server, port),
+    ports_by_link: dict[tuple[str, str], list[ExtLinkPortInfo]] = {}
+    for one in _connected(resources, points, known):
+        server, port, asked = one.server, one.port, one.asked
+        point = points.get(port.cpd_id)
+        # A request may connect a port that the VNFD does not expose.
+        if port.cpd_id not in external_cps and point is None:
+            continue
+        is_given = asked is not None and asked.port_id == port.resource_id
+        port_id = asked.link_port_id if is_given and asked is not None else None
+        port_id = port_id or derived_id("ext-link-port", port.resource_id)
+        cps.append(
+            VnfExtCpInfo(
+                id=_ext_cp_id(server, port),
+                cpd_id=external_cps.get(port.cpd_id, port.cpd_id),
+                cp_config_id=asked.config_id if asked is not None else port.cpd_id,
+                vnfd_id=vnfd_id,
+                cp_protocol_info=_protocol(port, points),
+                ext_link_port_id=port_id if point is not None else None,
+                associated_vnfc_cp_id=cp_id(server, port),
+            )
+        )
+        if point is not None:
+            ports_by_link.setdefault((point.link_id, point.network), []).append(
+                ExtLinkPortInfo(
+                    id=port_id,
+                    resource_handle=handle(port.resource_id, vim_key, PORT),
+                    cp_instance_id=_ext_cp_id(server, port),
                 )
             )
-            if link_id:
-                ports_by_link.setdefault(link_id, []).append(
-                    ExtLinkPortInfo(
-                        id=port_id, resource_handle=handle(port.resource_id, vim_key, PORT), cp_instance_id=cp_id
-                    )
-                )
     links = tuple(
         ExtVirtualLinkInfo(
             id=str(link["id"]),
             resource_handle=handle(str(link["resourceId"]), vim_key, NETWORK),
-            ext_link_ports=tuple(ports_by_link.get(str(link["id"]), ())) or None,
+            ext_link_ports=tuple(ports_by_link.get((str(link["id"]), str(link["resourceId"])), ())) or None,
             current_vnf_ext_cp_data=tuple(dict(cp) for cp in link.get("extCps", ())),
         )
         for link in ext_virtual_links
     )
     return tuple(cps), links
-
-
-def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, change: ChangeType) -> ResourceChanges:
-    """Return every server, network and volume of the stack as affected."""
-    return ResourceChanges(
-        affected_vnfcs=tuple(
-            AffectedVnfc(
-                id=server.vnfc_id,
-                vdu_id=server.vdu_id,
-                vnfd_id=vnfd_id,
-                change_type=change,
-                compute_resource=handle(server.server_id, vim_key, SERVER),
-                zone_id=server.zone,
-                affected_vnfc_cp_ids=tuple(_cp_id(server, port) for port in _own_ports(server)) or None,
-            )
-            for server in resources.servers
-        ),
-        affected_virtual_links=tuple(
-            AffectedVirtualLink(
-                id=network.resource_id,
-                vnf_virtual_link_desc_id=network.name,
-                vnfd_id=vnfd_id,
-                change_type=change,
-                network_resource=handle(network.resource_id, vim_key, NETWORK),
-            )
-            for network in resources.networks
-        ),
-        affected_virtual_storages=tuple(
-            AffectedVirtualStorage(
-                id=volume.resource_id,
-                virtual_storage_desc_id=volume.name,
-                vnfd_id=vnfd_id,
-                change_type=change,
-                storage_resource=handle(volume.resource_id, vim_key, VOLUME),
-            )
-            for volume in resources.volumes
-        ),
-    )
-
-
-def changes_between(before: StackResources, after: StackResources, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
-    """Return what an operation has removed, added and changed; a machine that was created again is a new VNFC."""
-    old = {server.vnfc_id: server for server in before.servers}
-    changed = only_servers(after, lambda one: one.vnfc_id in old and _differs(old[one.vnfc_id], one))
-    kinds: tuple[tuple[StackResources, ChangeType], ...] = (
-        (_without(before, after), "REMOVED"),
-        (_without(after, before), "ADDED"),
-        (changed, "MODIFIED"),
-    )
-    parts = [changes_of_stack(part, vnfd_id=vnfd_id, vim_key=vim_key, change=change) for part, change in kinds]
-    return ResourceChanges(
-        affected_vnfcs=tuple(one for part in parts for one in part.affected_vnfcs),
-        affected_virtual_links=tuple(one for part in parts for one in part.affected_virtual_links),
-        affected_virtual_storages=tuple(one for part in parts for one in part.affected_virtual_storages),
-    )
-
-
-def only_servers(resources: StackResources, chosen: Callable[[ServerFacts], bool]) -> StackResources:
-    """Return the stack with the chosen servers, and without networks and volumes."""
-    servers = tuple(server for server in resources.servers if chosen(server))
-    return resources.model_copy(update={"servers": servers, "networks": (), "volumes": ()})
-
-
-def _without(one: StackResources, other: StackResources) -> StackResources:
-    servers, volumes = {each.vnfc_id for each in other.servers}, {each.resource_id for each in other.volumes}
-    return one.model_copy(
-        update={
-            "servers": tuple(each for each in one.servers if each.vnfc_id not in servers),
-            "networks": tuple(each for each in one.networks if each not in other.networks),
-            "volumes": tuple(each for each in one.volumes if each.resource_id not in volumes),
-        }
-    )
-
-
-def _differs(before: ServerFacts, after: ServerFacts) -> bool:
-    # Not the host: a live migration is no change by the operation.
-    return (before.ports, before.flavor, before.image_id) != (after.ports, after.flavor, after.image_id)
-
-
-def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> tuple[AffectedExtLinkPort, ...]:
-    """Return the added and removed ports of external links."""
-    old, new = _link_ports(before), _link_ports(after)
-    found: list[tuple[ChangeType, ExtLinkPortInfo]] = [("REMOVED", old[key]) for key in old if key not in new]
-    found += [("ADDED", new[key]) for key in new if key not in old]
-    return tuple(
-        AffectedExtLinkPort(
-            id=port.id,
-            change_type=change,
-            ext_cp_instance_id=port.cp_instance_id or "",
-            resource_handle=port.resource_handle,
-        )
-        for change, port in found
-    )
-
-
-def _link_ports(info: InstantiatedVnfInfo) -> Mapping[str, ExtLinkPortInfo]:
-    return {
-        f"{link.id}/{port.id}": port for link in info.ext_virtual_link_info or () for port in link.ext_link_ports or ()
-    }

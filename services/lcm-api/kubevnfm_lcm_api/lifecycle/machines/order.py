@@ -10,7 +10,7 @@ from kubevnfm_sol.resources import ChangeType, InstantiatedVnfInfo, ResourceChan
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
-from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines import affected, inventory
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterDraft
 
 
@@ -50,7 +50,14 @@ class StackDraft(StackOrder, ClusterDraft, OnVimDraft):
             ext_virtual_links=connections.get("extVirtualLinks") or (),
             ext_managed_links=connections.get("extManagedVirtualLinks") or (),
             node_names=self.node_names,
+            known_configs=self._known_configs,
         )
+
+    @property
+    def _known_configs(self) -> Mapping[str, str]:
+        """The entry of cpConfig that each external connection point had before the operation, by its id."""
+        cps = (self.instance.get("instantiatedVnfInfo") or {}).get("extCpInfo") or ()
+        return {str(cp["id"]): str(cp["cpConfigId"]) for cp in cps if cp.get("cpConfigId")}
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now; None: it holds nothing."""
@@ -59,4 +66,4 @@ class StackDraft(StackOrder, ClusterDraft, OnVimDraft):
     def changes_of(self, resources: StackResources, change: ChangeType) -> ResourceChanges:
         """Return everything that a stack holds as affected."""
         vnfd_id, vim_key = self.package.vnfd_id, self.vim_key
-        return inventory.changes_of_stack(resources, vnfd_id=vnfd_id, vim_key=vim_key, change=change)
+        return affected.changes_of_stack(resources, vnfd_id=vnfd_id, vim_key=vim_key, change=change)

@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from kubevnfm_csar.errors import PlacementUnsupported
 from kubevnfm_csar.files import listed_path
-from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_sol.lcm import ExtVirtualLinkData
 
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 
@@ -46,22 +44,6 @@ async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None
     problem = await asyncio.to_thread(user_data_problem, content, user_data.path, names)
     if problem:
         raise Unprocessable(_FILE, f"{user_data.path} cannot be run: {problem}")
-
-
-def check_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, hot: BaseHot | None) -> None:
-    """Raise InvalidInput for a connection point that neither the flavour nor its templates have."""
-    texts = [one.text for one in hot.templates] if hot is not None else []
-    for index, link in enumerate(links):
-        for number, cp in enumerate(link.ext_cps):
-            # User data may read a name that the VNFD does not have, and hand it to a parameter of its template.
-            name = re.compile(rf"(?<![\w-]){re.escape(cp.cpd_id)}(?![\w-])")
-            if cp.cpd_id in flavour.cps or any(name.search(text) for text in texts):
-                continue
-            known = ", ".join(cp_id for cp_id, one in flavour.cps.items() if one.is_external)
-            raise InvalidInput(
-                f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
-                f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
-            )
 
 
 def check_placement(flavour: Flavour, *, has_zones: bool) -> None:

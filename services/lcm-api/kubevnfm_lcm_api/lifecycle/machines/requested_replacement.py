@@ -25,11 +25,12 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound, connection_address
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_links, check_managed_links
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.connectivity import merged_links
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import changed_links
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_links, check_placement, check_user_data
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement, check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -268,7 +269,6 @@ async def replaced(
             "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
         )
     check_machine_drivers(flavour)
-    check_links(asked.request.ext_virtual_links, flavour, None)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
     connections = _wanted_links(internals.connections, asked.request)
     parameters = {**internals.parameters, **asked.request.additional_params}
@@ -281,6 +281,10 @@ async def replaced(
     files = await packages.file_names(package.package_id)
     entries = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
     present = vnf.change(asked, OperationType.CHANGE_FLAVOUR, parameters, files, entries)
+    hot = await packages.base_hot(package.package_id, flavour.flavour_id)
+    rules = vnf.link_rules(flavour, hot, has_user_data=present.user_data is not None)
+    check_links(asked.request.ext_virtual_links, rules, after=connections[_EXTERNAL])
+    check_managed_links(asked.request.ext_managed_virtual_links, rules)
     # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
     # flavour, which Tacker does not have, is one of the flavour that the VNF has.
     scripts = scripts_of(flavour, operation) if is_package else present.scripts
@@ -329,6 +333,6 @@ def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any
         link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
     ]
     return {
-        _EXTERNAL: merged_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
+        _EXTERNAL: changed_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
         _MANAGED: managed or list(present.get(_MANAGED) or ()),
     }

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion, VimConnection
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import hide
@@ -18,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import StackDeployment
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, role_name
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data
@@ -61,6 +64,19 @@ class VnfUnderChange(UnderChange):
     def declared_counts(self) -> dict[str, int]:
         """The number of machines of every VDU that its descriptor gives for the present scale levels."""
         return declared_counts(self.flavour, self.record.internals.instantiation_level_id, self.scale_levels)
+
+    def link_rules(self, flavour: Flavour, hot: BaseHot | None, *, has_user_data: bool) -> LinkRules:
+        """Return what decides about the links of a change to the flavour, which has this Base HOT."""
+        vim_id = self.record.vnf.vim_connection_info[self.vim_key].vim_id
+        return LinkRules(
+            flavour,
+            hot,
+            vim_ids={self.vim_key, *([vim_id] if vim_id is not None else [])},
+            has_user_data=has_user_data,
+            counts=self.counts,
+            before=self.info,
+            links_before=self.record.internals.connections.get("extVirtualLinks") or (),
+        )
 
     def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
         """Return the access data of the VNF's VIM; entries of ``connections`` replace those of the instance."""

@@ -129,18 +129,18 @@ def _stored(cp_name, inst):
     return _ext_cp(cp_name, links, "currentVnfExtCpData")
 
 
-def _fixed_ips(ext_cp):
+def _fixed_ips(ext_cp, index):
+    configs = [config for config in (ext_cp.get("cpConfig") or {}).values() if config]
+    if index is not None and len(configs) > 1:
+        # An entry is one connection point instance: that of the machine with this number.
+        configs = configs[index : index + 1]
     entries = []
-    for config in (ext_cp.get("cpConfig") or {}).values():
+    for config in configs:
         for protocol in config.get("cpProtocolData") or ():
             for address in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
-                entry = {}
-                if address.get("fixedAddresses"):
-                    entry["ip_address"] = str(address["fixedAddresses"][0])
-                if "subnetId" in address:
-                    entry["subnet"] = address["subnetId"]
-                if entry:
-                    entries.append(entry)
+                subnet = {"subnet": address["subnetId"]} if "subnetId" in address else {}
+                fixed = [{"ip_address": str(one), **subnet} for one in address.get("fixedAddresses") or ()]
+                entries.extend(fixed or ([subnet] * int(address.get("numDynamicAddresses") or 1) if subnet else []))
     return entries
 
 
@@ -150,10 +150,10 @@ def get_param_network(cp_name, grant, req):
     return link["resourceId"] if link else None
 
 
-def get_param_fixed_ips(cp_name, grant, req):
-    """``{"ip_address", "subnet"}`` per address of an external connection point."""
+def get_param_fixed_ips(cp_name, grant, req, index=None):
+    """``{"ip_address", "subnet"}`` per address of an external connection point; ``index``: of this machine only."""
     _, ext_cp = _given(cp_name, grant, req)
-    return _fixed_ips(ext_cp) if ext_cp else None
+    return _fixed_ips(ext_cp, index) if ext_cp else None
 
 
 def get_param_network_from_inst(cp_name, inst):
@@ -162,10 +162,10 @@ def get_param_network_from_inst(cp_name, inst):
     return link["resourceHandle"]["resourceId"] if link else None
 
 
-def get_param_fixed_ips_from_inst(cp_name, inst):
+def get_param_fixed_ips_from_inst(cp_name, inst, index=None):
     """As get_param_fixed_ips, from the instance's present connections."""
     _, ext_cp = _stored(cp_name, inst)
-    return _fixed_ips(ext_cp) if ext_cp else None
+    return _fixed_ips(ext_cp, index) if ext_cp else None
 
 
 # --- externally managed virtual links ---------------------------------------------------------------------------------

@@ -32,15 +32,18 @@ def wanted_ips(wanted, given):
     return filled
 
 
-def fill_cps(cps, network, fixed_ips, plain=lambda name: name):
-    """Fill network and fixed_ips from the two functions of a connection point's name; return what was filled."""
+def fill_cps(cps, network, fixed_ips, plain=lambda name: name, number=lambda name: None):
+    """Fill network and fixed_ips from the two functions of a connection point's name; return what was filled.
+
+    ``number``: takes the machine's number out of an entry's name.
+    """
     filled = {}
     for name, cp in cps.items():
         given = network(plain(name)) if "network" in cp else None
         if "network" in cp and given is not None:
             filled.setdefault(name, {})["network"] = given
         if "fixed_ips" in cp:
-            filled.setdefault(name, {})["fixed_ips"] = wanted_ips(cp["fixed_ips"], fixed_ips(plain(name)))
+            filled.setdefault(name, {})["fixed_ips"] = wanted_ips(cp["fixed_ips"], fixed_ips(plain(name), index=number(name)))
     return filled
 
 

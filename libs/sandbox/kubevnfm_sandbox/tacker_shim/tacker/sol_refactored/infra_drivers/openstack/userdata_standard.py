@@ -28,6 +28,11 @@ def rm_idx(name_idx):
     return name_idx.rpartition("-")[0]
 
 
+def idx_of(name_idx):
+    """``VDU1-0``: 0."""
+    return int(name_idx.rpartition("-")[2])
+
+
 def add_idx_to_vdu_template(vdu_template, vdu_idx):
     """A copy of the VDU's resource that reads ``[nfv, VDU, VDU1-<idx>, ...]`` where it read ``[nfv, VDU, VDU1, ...]``."""
     clone = copy.deepcopy(vdu_template)
@@ -128,7 +133,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
                 zone = script.get_param_zone_by_vnfc(resource["id"], grant)
                 vdus[add_idx(name, index)]["locationConstraints"] = zone
         cps = nfv.get("CP", {})
-        for name, cp in fill_cps(cps, *connections, rm_idx).items():
+        for name, cp in fill_cps(cps, *connections, rm_idx, idx_of).items():
             cps[name].update(cp)
         return nfv
 
@@ -164,7 +169,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
         top = hot["template"]
         _clone(top, _take_vdus(vnfd, flavour_id, top), _present(inst))
         cps = script.init_nfv_dict(top).get("CP", {})
-        nfv = {"CP": fill_cps(cps, *requested(grant, req), rm_idx)}
+        nfv = {"CP": fill_cps(cps, *requested(grant, req), rm_idx, idx_of)}
         return {"parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
@@ -204,7 +209,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vdus = {**nfv.get("VDU", {}), **left.get("VDU", {})}
         for name, vdu in new.items():
             vdus[name] = {**(left.get("VDU", {}).get(name) or {}), **vdu}
-        connected = fill_cps(nfv.get("CP", {}), *requested(grant, req), rm_idx)
+        connected = fill_cps(nfv.get("CP", {}), *requested(grant, req), rm_idx, idx_of)
         given = {name for name, cp in connected.items() if cp.get("network") is not None}
         cps = {**nfv.get("CP", {}), **left.get("CP", {}), **{name: connected[name] for name in given}}
         script.apply_ext_managed_vls(top, req, grant)

@@ -1,0 +1,259 @@
+"""Checks the virtual links and connection points that a request names: what cannot be done is refused before the operation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubevnfm_csar.hot import NETWORK, BaseHot, parameter_paths
+from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_sol.connection_points import AskedPort, asked_points
+from kubevnfm_sol.connectivity import (
+    ExtManagedVirtualLinkData,
+    ExtVirtualLinkData,
+    VnfExtCpConfig,
+    VnfExtCpData,
+)
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+
+_NO_TRUNKS: Final = "not supported: trunks of a VNF are made by its templates"
+_NUMBER: Final = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True)
+class LinkRules:
+    """The facts that decide whether links can be made."""
+
+    flavour: Flavour
+    hot: BaseHot | None
+    vim_ids: Collection[str]
+    """The names of the VIM in the request: its entry of vimConnectionInfo, and its id."""
+    has_user_data: bool = False
+    """Whether a class of the package makes the parameters of the stack: it may read whatever the request has."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Machines by VDU."""
+    before: InstantiatedVnfInfo | None = None
+    """The VNF that is changed; None: a new one."""
+    links_before: Sequence[Mapping[str, Any]] = ()
+    """Its external links."""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the parameters of a Base HOT are made by the built-in rules."""
+        return self.hot is not None and not self.has_user_data
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The templates of the package."""
+        return [one.text for one in self.hot.templates] if self.hot is not None else []
+
+    def has_word(self, word: str) -> bool:
+        """Return whether a template has the word, as a name or as a value."""
+        pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+        return any(pattern.search(text) for text in self.texts)
+
+    def read_by_template(self, cpd_id: str) -> Mapping[str, Collection[tuple[object, ...]]]:
+        """Return the rests of the paths ``[nfv, CP, <name>, <attribute>, ...]`` that the top template reads, by attribute."""
+        found: dict[str, set[tuple[object, ...]]] = {}
+        for path in parameter_paths(self.hot.top.body) if self.hot is not None else ():
+            if len(path) > 3 and path[:2] == ["nfv", "CP"] and cpd_id in (str(path[2]), _NUMBER.sub("", str(path[2]))):
+                found.setdefault(str(path[3]), set()).add(tuple(map(str, path[4:])))
+        return found
+
+    def has_numbered(self, cpd_id: str) -> bool:
+        """Return whether the template has parameters of their own for the machines of a VDU: ``CP1-0``, ``CP1-1``."""
+        paths = list(parameter_paths(self.hot.top.body)) if self.hot is not None else []
+        names = {str(path[2]) for path in paths if len(path) > 3 and path[:2] == ["nfv", "CP"]}
+        return any(name != cpd_id and _NUMBER.sub("", name) == cpd_id for name in names)
+
+
+def check_links(
+    links: Sequence[ExtVirtualLinkData], rules: LinkRules, *, after: Sequence[Mapping[str, Any]] | None = None
+) -> None:
+    """Raise InvalidInput or Unprocessable for what the links cannot have. ``after``: all links after the operation."""
+    bodies = [link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in links]
+    points = asked_points(after if after is not None else bodies)
+    seen: dict[str, str] = {}
+    for index, (link, body) in enumerate(zip(links, bodies, strict=True)):
+        place = f"extVirtualLinks[{index}]"
+        _check_vim(link, place, rules)
+        for number, port in enumerate(link.ext_link_ports or ()):
+            if port.trunk_resource_id is not None:
+                raise Unprocessable(f"{place}/extLinkPorts[{number}]/trunkResourceId", _NO_TRUNKS)
+        for number, cp in enumerate(link.ext_cps):
+            at = f"{place}/extCps[{number}]"
+            _check_point(cp, at, rules)
+            for name, config in cp.cp_config.items():
+                if config is not None:
+                    _check_config(config, f"{at}/cpConfig/{name}", rules)
+            own = asked_points([{**body, "extCps": [body["extCps"][number]]}])[cp.cpd_id]
+            known = {each["id"] for one in (body, *_same(rules, link)) for each in one.get("extLinkPorts") or ()}
+            for asked in own.ports:
+                _check_port(asked, cp.cpd_id, f"{at}/cpConfig/{asked.config_id}", rules, known, link.resource_id, seen)
+            wanted = points[cp.cpd_id].ports if cp.cpd_id in points else ()
+            _check_number(cp.cpd_id, wanted, f"{at}/cpConfig", rules)
+
+
+def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkRules) -> None:
+    """Raise Unprocessable for a virtual link that the VNF does not have, or that is given twice."""
+    seen: set[str] = set()
+    for index, link in enumerate(links):
+        place, name = f"extManagedVirtualLinks[{index}]", link.vnf_virtual_link_desc_id
+        _check_vim(link, place, rules)
+        if link.vnf_link_port:
+            raise Unprocessable(f"{place}/vnfLinkPort", "not supported: the VNF makes its ports on the network")
+        networks = [n for n, kind in (rules.hot.top.resource_types if rules.hot else {}).items() if kind == NETWORK]
+        known = dict.fromkeys([*networks, *(rules.flavour.virtual_links if not rules.is_built_in else ())])
+        if name in seen or (name not in known and not (rules.has_user_data and rules.has_word(name))):
+            reason = "only once expected" if name in seen else f"{', '.join(known) or 'no virtual link'} expected"
+            raise Unprocessable(f"{place}/vnfVirtualLinkDescId", f"{name}: {reason}")
+        seen.add(name)
+
+
+def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, rules: LinkRules) -> None:
+    if link.vim_connection_id is not None and link.vim_connection_id not in rules.vim_ids:
+        expected = " or ".join(sorted(rules.vim_ids))
+        raise Unprocessable(f"{place}/vimConnectionId", f"{expected}, where the machines are, expected")
+    if link.resource_provider_id is not None:
+        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
+
+
+def _check_point(cp: VnfExtCpData, place: str, rules: LinkRules) -> None:
+    # User data may read a name that the VNFD does not have, and hand it to a parameter of its template.
+    if cp.cpd_id not in rules.flavour.cps and not rules.has_word(cp.cpd_id):
+        known = ", ".join(cp_id for cp_id, one in rules.flavour.cps.items() if one.is_external)
+        reason = f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}"
+        raise InvalidInput(f"{place}/cpdId", reason)
+    if rules.before is not None and rules.is_built_in and "network" not in rules.read_by_template(cp.cpd_id):
+        reason = f"the package's Heat template has no parameter for the network of {cp.cpd_id}"
+        raise Unprocessable(f"{place}/cpdId", reason)
+
+
+def _check_config(config: VnfExtCpConfig, place: str, rules: LinkRules) -> None:
+    """Raise Unprocessable for what no machine can have."""
+    if config.create_ext_link_port is not None:
+        reason = "expected for a virtual IP address only, and this connection point has none"
+        raise Unprocessable(f"{place}/createExtLinkPort", reason)
+    if config.net_att_def_resource_id is not None:
+        raise Unprocessable(f"{place}/netAttDefResourceId", "for containers only")
+    if rules.has_user_data:
+        return
+    if config.parent_cp_config_id is not None:
+        raise Unprocessable(f"{place}/parentCpConfigId", _NO_TRUNKS)
+    for index, data in enumerate(config.cp_protocol_data or ()):
+        ethernet = data.ip_over_ethernet
+        for name, given in (
+            ("segmentationId", ethernet and ethernet.segmentation_id),
+            ("segmentationType", ethernet and ethernet.segmentation_type),
+        ):
+            if given is not None:
+                raise Unprocessable(f"{place}/cpProtocolData[{index}]/ipOverEthernet/{name}", _NO_TRUNKS)
+    if len(config.cp_protocol_data or ()) > 1:
+        raise Unprocessable(f"{place}/cpProtocolData[1]", "one element expected: a port has one layer protocol")
+
+
+def _check_port(
+    asked: AskedPort,
+    cpd_id: str,
+    place: str,
+    rules: LinkRules,
+    known_ports: Collection[str],
+    network: str,
+    seen: dict[str, str],
+) -> None:
+    ethernet = f"{place}/cpProtocolData[0]/ipOverEthernet"
+    places = {f"{place}/linkPortId": asked.link_port_id, f"{ethernet}/macAddress": asked.mac}
+    places |= {f"{ethernet}/ipAddresses/{n}": address for n, address in enumerate(asked.fixed)}
+    for where, value in places.items():
+        # Networks can have the same addresses; one network cannot.
+        key = f"{network}/{value}"
+        if value is not None and seen.setdefault(key, where) != where:
+            raise Unprocessable(
+                where.rpartition("/")[0] if asked.fixed else where, f"{value} is at {seen[key]} already"
+            )
+    if asked.link_port_id is not None and asked.port_id is None and asked.link_port_id not in known_ports:
+        reason = (
+            f"{', '.join(sorted(known_ports))} expected, of extLinkPorts" if known_ports else "extLinkPorts is empty"
+        )
+        raise Unprocessable(f"{place}/linkPortId", f"unknown link port {asked.link_port_id}: {reason}")
+    if asked.mac is not None and not _may_have_mac(asked.mac, cpd_id, network, rules):
+        reason = "the MAC address of a port cannot be changed on its network: leave it out, or give the present one"
+        raise Unprocessable(f"{ethernet}/macAddress", reason)
+    if not rules.is_built_in:
+        return
+    read = rules.read_by_template(cpd_id)
+    if asked.port_id is not None and "port" not in read and not rules.has_word(asked.port_id):
+        raise _unread("port", cpd_id, f"{place}/linkPortId")
+    # The attributes of a port that exists are its own.
+    if asked.port_id is not None:
+        return
+    if asked.mac is not None and "mac_address" not in read and not rules.has_word(asked.mac):
+        raise _unread("MAC address", cpd_id, f"{ethernet}/macAddress")
+    _check_addresses_read(asked, cpd_id, f"{ethernet}/ipAddresses", read.get("fixed_ips"), rules.has_word)
+
+
+def _check_addresses_read(
+    asked: AskedPort,
+    cpd_id: str,
+    place: str,
+    read: Collection[tuple[object, ...]] | None,
+    has_word: Callable[[str], bool],
+) -> None:
+    """Raise Unprocessable for addresses that the template does not read from the parameters, and does not have itself."""
+    place_of = 0
+    for number, one in enumerate(asked.addresses):
+        is_any = one.dynamic == 1 and one.subnet_id is None and len(asked.addresses) == 1
+        members = [name for name, given in (("ip_address", not one.dynamic), ("subnet", one.subnet_id)) if given]
+        for index in range(place_of, place_of + one.amount):
+            is_read = read is not None and (
+                () in read
+                or (str(index),) in read
+                or all((str(index), member) in read for member in members or ("subnet",))
+            )
+            is_written = bool(one.fixed) and all(map(has_word, one.fixed))
+            if not is_any and not is_read and not is_written:
+                raise _unread(f"address {index + 1}", cpd_id, f"{place}[{number}]")
+        place_of += one.amount
+
+
+def _unread(what: str, cpd_id: str, place: str) -> Unprocessable:
+    return Unprocessable(place, f"the package's Heat template has no parameter for the {what} of {cpd_id}")
+
+
+def _check_number(cpd_id: str, ports: Sequence[AskedPort], place: str, rules: LinkRules) -> None:
+    """Raise Unprocessable for more entries than the VDU can have machines, or a template can give addresses."""
+    cp = rules.flavour.cps.get(cpd_id)
+    if cp is None or cp.vdu_id is None:
+        return
+    most = rules.flavour.max_count(cp.vdu_id)
+    if len(ports) > max(most, 1):
+        raise Unprocessable(place, f"up to {most} entries expected: VDU {cp.vdu_id} has no more machines")
+    if not rules.is_built_in or rules.has_numbered(cpd_id):
+        return
+    own = [port for port in ports if port.is_for_one]
+    if own and (len(ports) > 1 or rules.counts.get(cp.vdu_id, 1) > 1):
+        reason = "the package's Heat template gives all machines of a VDU the same port, MAC and fixed addresses"
+        raise Unprocessable(place, f"none of one machine only expected: {reason}")
+
+
+def _may_have_mac(mac: str, cpd_id: str, network: str, rules: LinkRules) -> bool:
+    """Return whether a port can get the MAC address: it is new, moves to another network, or has it."""
+    before = asked_points(rules.links_before).get(cpd_id)
+    if rules.before is None or before is None or before.network != network:
+        return True
+    shown = [
+        one.ip_over_ethernet.mac_address
+        for cp in rules.before.ext_cp_info
+        if cp.cpd_id == cpd_id
+        for one in cp.cp_protocol_info
+        if one.ip_over_ethernet is not None
+    ]
+    return not shown or mac in [one.lower() for one in shown if one is not None]
+
+
+def _same(rules: LinkRules, link: ExtVirtualLinkData) -> Sequence[Mapping[str, Any]]:
+    """Return the link of that id that the VNF has."""
+    return [one for one in rules.links_before if one.get("id") == link.id]
