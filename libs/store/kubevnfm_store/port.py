@@ -71,8 +71,19 @@ class DocumentStore(Protocol):
         """Return the documents that exist, in any order, by one query."""
         ...
 
-    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
-        """Store a new document at revision 1. Raises AlreadyExists."""
+    async def insert(
+        self,
+        collection: str,
+        id: str,
+        body: JsonMapping,
+        *,
+        outbox: Sequence[Outgoing] = (),
+        may_wait: bool = False,
+    ) -> Stored:
+        """Store a new document at revision 1. Raises AlreadyExists.
+
+        ``may_wait``: the caller is not in a hurry. An adapter that writes faster together may return up to 50 ms later.
+        """
         ...
 
     async def replace(

@@ -323,6 +323,35 @@ async def test_after_a_full_disk_searches_find_what_is_on_it(tmp_path: Path) -> 
         await writer.close()
 
 
+async def test_a_write_that_may_wait_goes_with_the_next_one_or_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "documents.db"
+    async with SqliteStore.open(file) as store:
+        first = asyncio.create_task(store.insert("things", "a", {"n": 1}, may_wait=True))
+        await asyncio.sleep(0)
+        await store.insert("things", "b", {"n": 2})
+        assert await store.get("things", "a") is not None  # it was written before
+        await first
+        async with asyncio.timeout(30):
+            await store.insert("things", "c", {"n": 3}, may_wait=True)  # no other follows
+        with pytest.raises(AlreadyExists):
+            await store.insert("things", "a", {"n": 1}, may_wait=True)
+        last = asyncio.create_task(store.insert("things", "d", {"n": 4}, may_wait=True))
+        await asyncio.sleep(0)
+    await last
+    async with SqliteStore.open(file) as store:
+        assert [each.id for each in await store.find("things", Query(sort=Sort("n")))] == ["a", "b", "c", "d"]
+
+
+async def test_a_long_read_does_not_hold_the_loop(tmp_path: Path) -> None:
+    async with SqliteStore.open(tmp_path / "documents.db") as store:
+        await asyncio.gather(*(store.insert("things", f"{n:05}", {"n": n}) for n in range(3000)))
+        for _ in range(3):
+            reading = asyncio.create_task(store.find("things", Query()))
+            await asyncio.sleep(0)
+            assert not reading.done()  # given up in the loop, so that others have their turn
+            assert len(await reading) == 3000
+
+
 async def test_a_reopened_file_holds_everything(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
     async with SqliteStore.open(file) as store:

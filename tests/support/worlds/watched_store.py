@@ -19,9 +19,17 @@ class WatchedStore(SqliteStore):
     def after_write(self, collection: str, id: str, body: JsonMapping | None, outbox: Sequence[Outgoing]) -> None:
         """Called after a write with the document as it is now; ``body`` is None if it was deleted."""
 
-    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
+    async def insert(
+        self,
+        collection: str,
+        id: str,
+        body: JsonMapping,
+        *,
+        outbox: Sequence[Outgoing] = (),
+        may_wait: bool = False,
+    ) -> Stored:
         self.before_write()
-        stored = await super().insert(collection, id, body, outbox=outbox)
+        stored = await super().insert(collection, id, body, outbox=outbox, may_wait=may_wait)
         self.after_write(collection, id, stored.body, outbox)
         return stored
 

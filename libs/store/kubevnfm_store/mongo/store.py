@@ -100,7 +100,15 @@ class MongoStore:
             stored(each) for each in await self._all(collection, {"_id": {"$in": list(ids)}, **LIVE}, {"outbox": 0})
         ]
 
-    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
+    async def insert(
+        self,
+        collection: str,
+        id: str,
+        body: JsonMapping,
+        *,
+        outbox: Sequence[Outgoing] = (),
+        may_wait: bool = False,
+    ) -> Stored:
         token, content = new_id(), written(body)
         fresh = {"_id": id, "revision": 1, "body": content, "write": token}
         if outbox:

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,12 +30,10 @@ class Job:
     error: BaseException | None = None
 
 
-async def ask(queue: SimpleQueue[Job | None], operation: Operation[T], then: Callable[[], None] | None = None) -> T:
-    """Put the operation into the queue; return its result once a thread has run it, or raise its error."""
+def job_of(operation: Operation[Any], then: Callable[[], None] | None = None) -> Job:
+    """Return the operation as a job whose answer the running loop awaits."""
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
-    queue.put(Job(operation, loop, answer, then))
-    return await answer
+    return Job(operation, loop, loop.create_future(), then)
 
 
 def deliver(jobs: Iterable[Job]) -> None:

@@ -81,7 +81,15 @@ class SqliteStore:
         # once.
         return await self._rows(query + "IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
 
-    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
+    async def insert(
+        self,
+        collection: str,
+        id: str,
+        body: JsonMapping,
+        *,
+        outbox: Sequence[Outgoing] = (),
+        may_wait: bool = False,
+    ) -> Stored:
         text, messages = dumped(body), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
@@ -97,7 +105,7 @@ class SqliteStore:
             _post(connection, collection, id, messages)
             return _Written(id, 1, text)
 
-        return await self._writer.do(write, self._following[collection])
+        return await self._writer.do(write, self._following[collection], may_wait=may_wait)
 
     async def replace(
         self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
@@ -220,7 +228,8 @@ class SqliteStore:
                 connection.executemany(
                     "DELETE FROM outbox WHERE collection = ? AND document = ? AND message = ?", rows
                 ).rowcount
-            )
+            ),
+            may_wait=True,
         )
 
     def writes_to(self, collection: str) -> Writes:

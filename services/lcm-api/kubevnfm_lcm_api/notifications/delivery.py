@@ -177,7 +177,8 @@ class Notifications:
     async def _mark_announced(self, envelope: Envelope[Message]) -> None:
         self._announced[envelope.id] = None
         try:
-            await self._store.insert(ANNOUNCED, envelope.id, {"doneAt": rfc3339(self._clock.now())})
+            # Events that follow find the mark in memory. Only the removal of this one from its outbox waits for the write.
+            await self._store.insert(ANNOUNCED, envelope.id, {"doneAt": rfc3339(self._clock.now())}, may_wait=True)
         except AlreadyExists:
             return
 

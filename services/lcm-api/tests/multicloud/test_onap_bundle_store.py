@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -193,10 +193,8 @@ class WatchedStore(SqliteStore):
             await self.before_delete()
         return await super().delete(collection, id, if_revision=if_revision, outbox=outbox)
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        stored = await super().insert(collection, id, body, outbox=outbox)
+    async def insert(self, collection: str, *given: Any, **more: Any) -> Stored:
+        stored = await super().insert(collection, *given, **more)
         if collection == PROFILES:
             await self.after_insert()
         return stored
