@@ -15,6 +15,7 @@ from clouds.lab_process import LabControl, LabProcess
 from real.real_cloud import REAL_CLOUD, RealCloud
 from servers.installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from servers.mongodb import MongoServer, mongodb
+from servers.processes import Process
 from servers.rabbitmq import RabbitServer, rabbitmq
 from servers.wirings import GIVEN_URL, variants
 
@@ -22,7 +23,8 @@ __all__ = ["mongodb", "rabbitmq"]
 
 
 def pytest_configure() -> None:
-    """Stop the session's servers and processes at SIGTERM, as at Ctrl-C."""
+    """Stop the session's servers and processes at SIGTERM, as at Ctrl-C; fork services from a Python that has imported them."""
+    Process.are_forked = True
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 

@@ -257,3 +257,28 @@ def test_lcm_api_has_only_what_it_uses_in_memory_after_its_imports() -> None:
     of_children = {"jsonschema_rs", "tarfile", "kubevnfm_csar.bundles", "kubevnfm_lcm_api.packages.adapters.unpacking"}
     assert not of_children & set(found["modules"])
     assert found["built"] < found["models"] / 3
+
+
+_EACH_ALONE = """
+import os, runpy, sys
+import aio_pika, aiohttp.web, motor.motor_asyncio, prometheus_client, pydantic_settings, structlog
+
+assert not [name for name in sys.modules if name.startswith("kubevnfm_")]
+for module in sys.argv[1:]:
+    if os.fork() == 0:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    _, status = os.wait()
+    print(module, os.waitstatus_to_exitcode(status), file=sys.stderr)
+"""
+
+
+def test_each_service_starts_by_itself_and_names_the_settings_that_it_lacks() -> None:
+    """In other tests, a service is forked from a Python that has imported others. The test above starts lcm-api."""
+    modules = [package_of(service) for service in SERVICES if service != "lcm-api"]
+    ran = subprocess.run(
+        [sys.executable, "-c", _EACH_ALONE, *modules], env={}, capture_output=True, text=True, check=False, timeout=120
+    )
+    said = ran.stderr.splitlines()
+    for module, line, code in zip(modules, said[::2], said[1::2], strict=True):
+        assert f"{module.upper()}_INTERNAL_TOKEN: Field required" in line
+        assert code == f"{module} 1"

@@ -6,12 +6,16 @@ import os
 import signal
 import ssl
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+from servers.warm_python import WARM, Forked
 
 PROJECT = Path(__file__).parents[3]
 _STOP_TIMEOUT_S = 20.0
@@ -52,10 +56,13 @@ class ProcessId:
 class Process:
     """A program whose output goes to a file; ``start``, ``kill`` and ``stop`` may be called repeatedly."""
 
+    are_forked: ClassVar = False
+    """Whether modules of Python are forked from `WARM`, which has imported them."""
+
     def __init__(self, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> None:
         self.name, self.log = name, log
         self._command, self._environment = list(command), dict(environment)
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -67,9 +74,13 @@ class Process:
         assert self._running is None, f"{self.name} runs already"
         # The settings of the user's shell must not reach the process; its own settings are environment variables.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KUBEVNFM_")}
+        environment = inherited | self._environment
         with self.log.open("ab") as log:
+            if Process.are_forked and self._command[:2] == [sys.executable, "-m"]:
+                self._running = WARM.start(self._command[2:], environment, log.fileno())
+                return
             self._running = subprocess.Popen(
-                self._command, env=inherited | self._environment, stdout=log, stderr=log, start_new_session=True
+                self._command, env=environment, stdout=log, stderr=log, start_new_session=True
             )
 
     def kill(self) -> None:
