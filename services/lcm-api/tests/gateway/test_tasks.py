@@ -103,6 +103,7 @@ async def known(shared_world: World) -> str:
         ("scale_to_level", {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 9}]}, "scaleInfo[0]/scaleLevel"),
         ("heal", {"vnfcInstanceId": ["x"]}, "vnfcInstanceId[0]"),
         ("heal", {"additionalParams": {"all": 1}}, "additionalParams/all"),
+        ("heal", {"healScript": "heal.sh"}, "healScript"),
         ("operate", {"changeStateTo": "STARTED", "stopType": "GRACEFUL"}, "STOPPED"),
         ("operate", {"changeStateTo": "GONE"}, "changeStateTo"),
         ("change_ext_conn", {"extVirtualLinks": []}, "extVirtualLinks"),

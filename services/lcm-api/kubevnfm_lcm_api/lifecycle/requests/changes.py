@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -33,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
 )
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, flag
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
 async def accept_heal(on: RequestServices, instance_id: str, asked: Asked[HealVnfRequest]) -> str:
@@ -44,6 +46,9 @@ async def accept_heal(on: RequestServices, instance_id: str, asked: Asked[HealVn
     kind, vnf = await on.find(instance_id, HEAL)
     # Also of a kind that does not read it.
     flag(asked.request.additional_params, ALL)
+    # A script of the package that runs at a heal gets the request.
+    if asked.request.heal_script is not None and not scripts_of(vnf.flavour, OperationType.HEAL):
+        raise InvalidInput("healScript", "the package maps no script to heal: leave it out")
     return await _accept(on, vnf, OperationType.HEAL, Replacement(await kind.heal(vnf, asked), vnf.flavour), asked)
 
 
