@@ -29,7 +29,10 @@ _IN_A_ROW: Final = 16
 
 
 class Readers:
-    """A small pool beside the connection of the loop's thread, which makes it; the connections cannot write."""
+    """A small pool beside the connection of the loop's thread, which makes it; the connections cannot write.
+
+    A thread is started when all others are busy: each prepares statements for itself.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,12 +41,9 @@ class Readers:
         self._looks = self._reads = 0
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._is_closed = False
-        self._threads = [
-            threading.Thread(target=self._run, name=f"sqlite-reader-{number}", daemon=True)
-            for number in range(_THREADS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._unfinished = 0
 
     async def do(self, read: Operation[T]) -> T:
         """Run the reading function, which may run twice. Raises StoreUnavailable."""
@@ -55,6 +55,7 @@ class Readers:
             with suppress(sqlite3.Error):
                 self._looks = 0
                 return read(self._connection_of_loop())
+        self._count_in()
         try:
             job = job_of(read)
             self._queue.put(job)
@@ -70,8 +71,19 @@ class Readers:
             self._in_loop.close()
         for _ in self._threads:
             self._queue.put(None)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
         for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+            thread.join()
+
+    def _count_in(self) -> None:
+        with self._lock:
+            if self._unfinished >= len(self._threads) < _THREADS:
+                thread = threading.Thread(target=self._run, name=f"sqlite-reader-{len(self._threads)}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+            self._unfinished += 1
 
     def _run(self) -> None:
         connection: sqlite3.Connection | None = None
@@ -84,6 +96,8 @@ class Readers:
                 job.result = job.operation(connection)
             except Exception as error:  # noqa: BLE001 - the edge of the thread: every error goes to the caller
                 job.error = error
+            with self._lock:
+                self._unfinished -= 1
             deliver([job])
         if connection is not None:
             connection.close()
