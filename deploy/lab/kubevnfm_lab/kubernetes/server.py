@@ -79,6 +79,8 @@ class ApiServer:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+            # Connections without a request end now; the others have some time.
+            self._server.pre_shutdown()
             await self._server.shutdown(_SHUTDOWN_S)
 
     @property
