@@ -106,7 +106,7 @@ async def lcm_api(
         for subject in subjects:
             subject.handle(worker)
         requests = subjects[0].services.requests
-        worker.handle(AwaitPackage, AwaitedPackages(requests, multicloud.regions, backends.store).await_package)
+        worker.handle(AwaitPackage, AwaitedPackages(requests, multicloud.regions, backends).await_package)
         # The worker starts before the events: their handlers send commands that it takes.
         await worker.start()
         for subject in subjects:

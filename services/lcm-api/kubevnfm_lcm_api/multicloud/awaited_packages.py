@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_clients.multicloud.regions import CloudRegions
@@ -11,7 +12,7 @@ from kubevnfm_events.lcm import AwaitPackage, PackageAwaited
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_store.port import DocumentStore
+from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_lcm_api.http.bodies import json_of
@@ -30,6 +31,7 @@ from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
 
 _TASK: Final = "fetch_package"
+_FIRST_LOOK_S: Final = 0.1
 _LOOK_S: Final = 1.0
 _WORDS: Final = {"FETCHING": "is being fetched", "CHECKING": "is being checked"}
 
@@ -54,7 +56,7 @@ class AwaitedPackages:
 
     on: RequestServices
     regions: CloudRegions
-    store: DocumentStore
+    backends: Backends
 
     async def await_package(self, command: AwaitPackage, context: StepContext) -> Outcome:
         """Have the package fetched; once it is there, check the request against it and plan the operation.
@@ -62,7 +64,7 @@ class AwaitedPackages:
         It runs again and again while the package is fetched by another command, which all operations that wait for it share.
         """
         done = Done(PackageAwaited(vnf_instance_id=command.vnf_instance_id))
-        stored = await self.store.get(occurrences.COLLECTION, context.operation_id)
+        stored = await self.backends.store.get(occurrences.COLLECTION, context.operation_id)
         record = None if stored is None else OccurrenceRecord.from_document(stored.body)
         step = None if record is None else record.step(context.step_id)
         # Planned by an earlier delivery; or the operation has ended meanwhile.
@@ -79,12 +81,19 @@ class AwaitedPackages:
         word = _WORDS.get(str(shown["status"]))
         if word is not None:
             await context.publish(_progress(draft.csar_id, word, shown))
-            return NotYet(_LOOK_S)
+            return NotYet(self._look_s(step.started_at))
         try:
             await self._plan(draft, record)
         except InvalidInput as error:
             raise RequestUnfit(error) from error
         return done
+
+    def _look_s(self, started_at: str | None) -> float:
+        """Return when to look again: soon at first, as most packages are there at once, and then after half of the time until now."""
+        if started_at is None:
+            return _FIRST_LOOK_S
+        age = self.backends.clock.now() - datetime.fromisoformat(started_at)
+        return min(max(_FIRST_LOOK_S, age.total_seconds() / 2), _LOOK_S)
 
     async def _plan(self, draft: AwaitPackageDraft, record: OccurrenceRecord) -> None:
         """Put the instantiate of the package in the place of the wait. Raises Unprocessable, Conflict, RegionUnavailable."""
@@ -110,7 +119,7 @@ class AwaitedPackages:
             )
         )
         instance = instance.model_copy(update={"created_at": waiting.created_at})
-        replanning = Replanning(self.store, self.on.ring)
+        replanning = Replanning(self.backends.store, self.on.ring)
         await replanning.write_instance(instance, record.occ.id, claims)
         # From here on the package is in use; one that was removed or disabled before is not.
         await vnf_requests.pointed(self.on.packages.usable(package.vnfd_id))

@@ -338,6 +338,7 @@ async def _has_one_vnf_in_each(gateway: Gateway, begun: Answer) -> None:
     assert Counter(each["cloud_region_id"] for each in await gateway.vnfs(group)) == {FOUR[0]: 1, FOUR[1]: 1}
 
 
+@pytest.mark.slow
 async def test_a_lost_write_never_makes_two_instances_in_a_region(tmp_path: Path) -> None:
     """MC-005, MC-140 (scenario 14): a process that dies before or after a write is followed by one that goes on.
 
