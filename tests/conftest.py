@@ -37,9 +37,10 @@ _ONLY_IN_THE_LAB: Final = {
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have one worker begin with all tests of servers and six processes, and another with those of the one process.
+    """Have one worker begin with all tests of servers and six processes, another with those of the one process, a third with slow ones.
 
-    Each worker begins with a contiguous part of the list, and would start for itself what its tests need.
+    Each worker begins with a contiguous part of the list, and would start for itself what its tests need. A slow test that begins last
+    runs alone.
     On a real cloud, skip the tests that need what only the lab has.
     """
     if REAL_CLOUD is not None:
@@ -49,16 +50,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(pytest.mark.skip(reason=reason))
     if not hasattr(config, "workerinput"):
         return
-    groups: tuple[list[pytest.Item], ...] = ([], [], [])
+    groups: tuple[list[pytest.Item], ...] = ([], [], [], [])
+    *first, others = groups
     for item in items:
         groups[_group(item)].append(item)
-    servers, single, others = groups
-    start = max(0, len(items) // config.workerinput["workercount"] - len(servers))
-    items[:] = [*servers, *others[:start], *single, *others[start:]]
+    workers: int = config.workerinput["workercount"]
+    number, ordered = 0, list[pytest.Item]()
+    for index, group in enumerate(first):
+        before = max(0, index % workers * (len(items) // workers) - len(ordered))
+        ordered += [*others[number : number + before], *group]
+        number += before
+    items[:] = [*ordered, *others[number:]]
 
 
 def _group(item: pytest.Item) -> int:
-    """Return 0 for a test of servers and six processes, 1 for one of the one process, else 2."""
+    """Return 0 for a test of servers and six processes, 1 for one of the one process, 2 for one that is slow, else 3."""
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     needed = {*getattr(item, "fixturenames", ()), *(value for value in values if isinstance(value, str))}
     if (
@@ -66,7 +72,9 @@ def _group(item: pytest.Item) -> int:
         or item.get_closest_marker("server") is not None
     ):
         return 0
-    return 1 if needed & {"lab_process", "single", "single_chaos"} else 2
+    if needed & {"lab_process", "single", "single_chaos"}:
+        return 1
+    return 3 if item.get_closest_marker("slow") is None else 2
 
 
 @pytest.fixture(scope="session")

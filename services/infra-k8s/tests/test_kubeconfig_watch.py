@@ -142,6 +142,7 @@ async def test_a_token_that_may_not_list_secrets_reads_the_metadata_of_each_once
     assert requests(ledger)["get secrets"] == before + 2
 
 
+@pytest.mark.slow
 async def test_a_question_ends_with_its_deadline_and_with_a_cluster_that_does_not_answer(
     watched: Watched, faults: FaultBook
 ) -> None:

@@ -14,6 +14,7 @@ LIMITS = {"ssh_ready": 3, "node_install": 60, "command": 3, "node_ready": 20}
 FULL = "cannot copy extracted data for './usr/bin/kubelet': failed to write (No space left on device)"
 
 
+@pytest.mark.slow
 async def test_what_is_wrong_with_a_node_is_named_and_a_retry_goes_on_there(lab: MgmtLab) -> None:
     """SEQ-045: a wrong login, a full disk, a machine that vanishes in its join, a node that hangs in its drain."""
     nodes = await lab.boot_cluster(workers=1)

@@ -77,6 +77,7 @@ def priority(lab: MgmtLab, master: ManagedNode) -> str:
     return next(line.split()[1] for line in config.splitlines() if line.split()[:1] == ["priority"])
 
 
+@pytest.mark.slow
 async def test_masters_are_healed_one_at_a_time_and_never_at_the_cost_of_the_majority(lab: MgmtLab) -> None:
     """SEQ-133, 154, 158, 189, 5.3, E2: the live first master; then a dead one; then what the rule forbids and allows."""
     nodes, access = await a_cluster(lab)

@@ -33,6 +33,7 @@ def command(lab: MgmtLab, nodes: Sequence[ManagedNode], **more: Any) -> RunPhase
     return lab.command(nodes, **more).model_copy(update={"cluster_address": vip(nodes)})
 
 
+@pytest.mark.slow
 async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> None:
     """SEQ-158, SEQ-159, SEQ-160, M12, W-22, W-24: haproxy and keepalived on the masters; each is taken down and comes back."""
     nodes = await machines(lab)

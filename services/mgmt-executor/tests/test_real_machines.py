@@ -96,6 +96,7 @@ LOOKS_FOR_AN_IMAGE = 5
 SHOWN = "==== what the machine shows after the failure ===="
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "status", "why"),
     [
@@ -137,6 +138,7 @@ async def test_a_pod_network_that_cannot_start_fails_in_seconds_and_a_retry_star
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.slow
 async def test_a_pod_that_keeps_a_node_from_being_ready_fails_the_last_task_in_seconds(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     worker = lab.name(nodes[1])
@@ -149,6 +151,7 @@ async def test_a_pod_that_keeps_a_node_from_being_ready_fails_the_last_task_in_s
     assert "cannot start: ImagePullBackOff" in str(caught.value)
 
 
+@pytest.mark.slow
 async def test_pods_that_a_kubelet_refuses_while_it_starts_are_waited_for(lab: MgmtLab) -> None:
     """Seen on real machines after a heal; the kubelet refuses all pods until it has read the Services."""
     nodes = await lab.boot_cluster(workers=1)

@@ -110,6 +110,7 @@ async def test_a_pod_network_without_room_is_named_before_a_machine_is_touched(l
     assert lab.calls(new[0], "apt-get install") == 0
 
 
+@pytest.mark.slow
 async def test_a_dead_old_worker_does_not_hold_up_a_scale_out(lab: MgmtLab) -> None:
     """Also if all of the cluster's DNS ran on it: Kubernetes starts that elsewhere minutes later."""
     nodes, access = await a_named_cluster(lab, workers=2)
@@ -185,6 +186,7 @@ async def test_workers_leave_drained_and_their_nodes_are_deleted(lab: MgmtLab) -
     assert {str(one.body["vnfcId"]) for one in await lab.store.find("tasks", Query())} == left
 
 
+@pytest.mark.slow
 async def test_workers_leave_once_nothing_holds_their_pods(lab: MgmtLab) -> None:
     """SEQ-151, SEQ-188, W-09: of one cluster, worker by worker; each drain that fails leaves the cluster as it was. C1: some are dead."""
     nodes, access = await a_named_cluster(lab, workers=6)

@@ -349,6 +349,7 @@ async def without_volumes(site: Site, dead: ManagedNode) -> None:
     assert await site.volumes() == {}
 
 
+@pytest.mark.slow
 async def test_no_volume_leaves_the_cluster_for_a_master_that_etcd_cannot_lose(lab: MgmtLab) -> None:
     """5.2, 5.3: the rule of quorum is checked first, for all masters of the heal."""
     site = await a_site(lab, masters=3)
