@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import BaseModel, ConfigDict, Field
@@ -66,6 +66,31 @@ class Template(BaseModel):
         """Whether a declared parameter is a text that the stack cannot be created without."""
         about = (self.body.get("parameters") or {}).get(parameter)
         return isinstance(about, dict) and about.get("type") == "string" and "default" not in about
+
+    @property
+    def needed_parameters(self) -> frozenset[str]:
+        """The declared parameters without a default."""
+        declared = self.body.get("parameters")
+        given = declared.items() if isinstance(declared, dict) else ()
+        return frozenset(name for name, about in given if not (isinstance(about, dict) and "default" in about))
+
+    @property
+    def read_networks(self) -> tuple[str, ...]:
+        """The connection points whose network a resource without a condition reads (``get_param: [nfv, CP, VDU1_CP1, network]``)."""
+        found: list[str] = []
+        resources = self.body.get("resources")
+        nodes: list[Any] = [
+            one for one in (resources or {}).values() if isinstance(one, dict) and "condition" not in one
+        ]
+        for node in nodes:
+            if isinstance(node, list):
+                nodes.extend(node)
+            elif isinstance(node, dict):
+                match node.get("get_param"):
+                    case ["nfv", "CP", str(name), "network"]:
+                        found.append(name)
+                nodes.extend(value for key, value in node.items() if key not in ("if", "get_param"))
+        return tuple(dict.fromkeys(found))
 
     @property
     def hidden_parameters(self) -> frozenset[str]:

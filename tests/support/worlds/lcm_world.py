@@ -65,6 +65,13 @@ ENDS: Final = frozenset({"COMPLETED", "FAILED", "FAILED_TEMP", "ROLLED_BACK"})
 OPENSTACK_VIM: Final = {"id": "vim-1", "name": "lab", "type": "openstack", "is_default": True}
 
 
+LINKED: Final = {
+    "flavourId": "simple",
+    "extVirtualLinks": [{"id": "external", "resourceId": "net0", "extCps": [{"cpdId": "VDU1_CP1"}]}],
+}
+"""A request for the sample `vm`, in the form of both versions."""
+
+
 def sample_request(sample: str, name: str) -> dict[str, Any]:
     """Return a request body of a sample package."""
     body: dict[str, Any] = json.loads((SAMPLES / sample / "requests" / f"{name}.json").read_text(encoding="utf-8"))

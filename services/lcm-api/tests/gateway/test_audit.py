@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 from callers.callers import LIST, PACKAGES, V2, get
 from callers.users import HASHED, PASSWORD, basic, users_file
-from worlds.lcm_world import Answer, lcm_world
+from worlds.lcm_world import LINKED, Answer, lcm_world
 
 
 async def test_changing_calls_are_written_down_with_who_and_what_and_no_secret(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ async def test_changing_calls_are_written_down_with_who_and_what_and_no_secret(t
             instance = created.must(201).json["id"]
             task = await world.call(
                 "POST", f"{LIST}/{instance}/instantiate",
-                {"flavourId": "simple", "additionalParams": {"password": "s3cret"}}, headers=operator,
+                {**LINKED, "additionalParams": {"password": "s3cret"}}, headers=operator,
             )  # fmt: skip
             (await world.call("DELETE", f"{LIST}/{instance}", headers={**V2, **basic("r")})).problem(403)
             (await world.call("DELETE", f"{LIST}/{instance}", headers=V2)).problem(401)

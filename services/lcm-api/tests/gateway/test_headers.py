@@ -12,7 +12,7 @@ import pytest
 from callers.callers import V2, get
 from callers.users import basic, users_file
 from kubevnfm_kit.connections import Limits
-from worlds.lcm_world import World, lcm_world
+from worlds.lcm_world import LINKED, World, lcm_world
 from yarl import URL
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -324,8 +324,11 @@ async def test_null_for_an_optional_attribute_is_as_absent(world: World) -> None
     )
     assert "vnfInstanceName" not in made.json
     instance_id = made.json["id"]
-    nulls = dict.fromkeys(("extVirtualLinks", "vimConnectionInfo", "additionalParams", "extensions"))
-    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", {"flavourId": "simple", **nulls})).must(202)
+    nulls = dict.fromkeys(("extManagedVirtualLinks", "vimConnectionInfo", "additionalParams", "extensions"))
+    path = f"/vnf_instances/{instance_id}/instantiate"
+    absent = (await world.lcm("POST", path, {**LINKED, **nulls, "extVirtualLinks": None})).problem(422)
+    assert absent["detail"].startswith("extVirtualLinks: a virtual link for connection point VDU1_CP1 expected")
+    (await world.lcm("POST", path, {**LINKED, **nulls})).must(202)
 
 
 async def test_a_long_uri_is_served(world: World) -> None:

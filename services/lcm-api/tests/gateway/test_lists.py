@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from kubevnfm_store.query import Query, Stored, by
-from worlds.lcm_world import World, lcm_world
+from worlds.lcm_world import LINKED, World, lcm_world
 
 LISTS = {
     "instances v2": "/vnflcm/v2/vnf_instances",
@@ -257,7 +257,7 @@ async def test_accepted_and_done_have_no_body_and_location_leads_to_the_occurren
     await world.sample()
     for call, version in ((world.v1, {}), (world.lcm, {"Version": "2.0.0"})):
         instance_id = await world.create()
-        for task, body in (("instantiate", {"flavourId": "simple"}), ("terminate", {"terminationType": "FORCEFUL"})):
+        for task, body in (("instantiate", LINKED), ("terminate", {"terminationType": "FORCEFUL"})):
             answer = await call("POST", f"/vnf_instances/{instance_id}/{task}", body)
             assert answer.must(202).raw == b""
             location = answer.headers["Location"]

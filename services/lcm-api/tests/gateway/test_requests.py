@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.stacks import ChangeConnections, CreateResources
-from packages.package_variants import variant
-from worlds.lcm_world import SAMPLES, World, sample_request
+from packages.package_variants import changed_package, variant
+from worlds.lcm_world import LINKED, SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -128,6 +128,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", linked(vimConectionId="v"), 400, "extVirtualLinks[0]/vimConectionId: no such attribute: did you mean vimConnectionId?"),
     ("vm", linked({"a": {**ethernet(), "linkPort": "p"}}), 400, f"{_AT}/a/linkPort: no such attribute: did you mean linkPortId?"),
     ("vm", linked({"a": ethernet({"addresses": ["10.10.0.5"]})}), 400, f"{_AT}/a{_IN}/ipAddresses[0]/addresses"),
+    ("vm", setting(extVirtualLinks=[]), 422, "extVirtualLinks: a virtual link for connection point VDU1_CP1 expected"),
     ("vm", setting(additionalParams=[]), 400, "additionalParams"),
     ("vm", setting(extensions={"x": 1}), 422, "extensions/x"),
     ("cnf", setting(vnfConfigurableProperties={"x": 1}), 422, "vnfConfigurableProperties/x"),
@@ -279,6 +280,40 @@ async def test_without_base_hot_links_are_needed_and_user_data_cannot_run(world:
     linked({"a": {"linkPortId": "p"}, "b": ethernet({"numDynamicAddresses": 2}, **_MAC)}, extLinkPorts=_PORTS)(body)
     accepted = (await world.lcm("POST", path, body)).must(202)
     await world.reached(accepted.headers["Location"].rpartition("/")[2], "COMPLETED")
+
+
+async def test_numbers_that_the_package_does_not_allow_are_refused_at_the_request(world: World) -> None:
+    """Heat refuses a size beyond a group's max_size when the stack is made; the VDU's own limit it does not know."""
+    name = "Definitions/vm.vnfd.yaml"
+    text = (SAMPLES / "vm" / name).read_text()
+    more = text.replace("number_of_instances: 3\n        targets", "number_of_instances: 30\n        targets")
+    assert more.count("30") == 1
+    beyond_profile = await world.upload(changed_package(world.folder, "vm", {name: more}))
+    beyond_group = await world.upload(
+        changed_package(
+            world.folder,
+            "vm",
+            {
+                name: more.replace("max_number_of_instances: 3", "max_number_of_instances: 90").replace(
+                    beyond_profile["vnfdId"], UNKNOWN
+                )
+            },
+        )
+    )
+    body = sample_request("vm", "instantiate")
+    for package, reason in (
+        (beyond_profile, "30 machines of VDU1, whose max_number_of_instances is 3"),
+        (beyond_group, "30 machines of VDU1: group VDU1_group of the Base HOT has min_size 1, max_size 3"),
+    ):
+        instance_id = await world.create(vnfdId=package["vnfdId"])
+        path = f"/vnf_instances/{instance_id}"
+        refused = (await world.lcm("POST", f"{path}/instantiate", {**body, "instantiationLevelId": "three"})).problem(
+            422
+        )
+        assert refused["detail"] == f"instantiationLevelId: {reason}"
+        await world.reached(await world.instantiate(instance_id), "COMPLETED")
+        refused = (await world.lcm("POST", f"{path}/scale_to_level", {"instantiationLevelId": "three"})).problem(422)
+        assert refused["detail"] == f"instantiationLevelId: {reason}"
 
 
 async def test_user_data_that_cannot_be_loaded_are_refused_at_the_request(world: World) -> None:
@@ -498,7 +533,7 @@ async def test_an_entry_of_v1_that_names_no_vim_means_the_default_one(world: Wor
     with_regions(world, "RegionOne", "RegionTwo")
     instance_id = await world.create()
     path = f"/vnf_instances/{instance_id}"
-    answer = await world.v1("POST", f"{path}/instantiate", {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})
+    answer = await world.v1("POST", f"{path}/instantiate", {**LINKED, "vimConnectionInfo": [TACKERS]})
     operation_id = answer.must(202).headers["Location"].rpartition("/")[2]
     await world.reached(operation_id, "COMPLETED")
     (command,) = world.twins.commands
@@ -526,9 +561,9 @@ async def test_without_a_default_vim_an_entry_of_v1_is_used_as_it_is_or_refused(
     instance_id = await world.create()
     path = f"/vnf_instances/{instance_id}/instantiate"
     lacking = {**TACKERS, "accessInfo": {"username": "user", "password": "hidden"}}
-    answer = await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [lacking]})
+    answer = await world.v1("POST", path, {**LINKED, "vimConnectionInfo": [lacking]})
     assert "accessInfo/project" in answer.problem(400)["detail"]
-    (await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})).must(202)
+    (await world.v1("POST", path, {**LINKED, "vimConnectionInfo": [TACKERS]})).must(202)
     (command,) = await world.twins.has_asked(1)
     assert isinstance(command.data, CreateResources)
     assert command.data.vim.access_info["tenant"] == "1994d69783d64c00"
@@ -538,7 +573,7 @@ async def test_a_region_that_the_default_vim_lacks_is_refused(world: World) -> N
     await world.sample()
     with_regions(world, "RegionOne")
     path = f"/vnf_instances/{await world.create()}/instantiate"
-    answer = await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})
+    answer = await world.v1("POST", path, {**LINKED, "vimConnectionInfo": [TACKERS]})
     detail = answer.problem(422)["detail"]
     assert "accessInfo/region" in detail
     assert "RegionOne" in detail

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar.hot import BaseHot, Template
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 
@@ -32,6 +33,28 @@ def stack_values(
             for name, about in declared.items()
         }
     return {**values, "nfv": resources.nfv}
+
+
+def check_numbers(field: str, flavour: Flavour, *, present: Mapping[str, int], wanted: Mapping[str, int]) -> None:
+    """Raise Unprocessable if a VDU would get more machines than its ``max_number_of_instances``.
+
+    ``present``, ``wanted``: machines by VDU. A VDU that already has more may get fewer.
+    """
+    for vdu_id, count in wanted.items():
+        vdu = flavour.vdus.get(vdu_id)
+        most = vdu.max_instances if vdu is not None else None
+        if most is not None and count > max(most, present.get(vdu_id, 0)):
+            raise Unprocessable(field, f"{count} machines of {vdu_id}, whose max_number_of_instances is {most}")
+
+
+def check_new_groups(
+    field: str, hot: BaseHot, given: Mapping[str, Any], *, wanted: Mapping[str, int], has_user_data: bool
+) -> None:
+    """As ``check_group_sizes``, for a stack that is made of the templates. ``given``: additionalParams."""
+    nfv = given.get("nfv")
+    resources = StackResources(stack_id="", stack_name="", nfv=dict(nfv) if isinstance(nfv, Mapping) else {})
+    values = stack_values(hot.top, resources, given, has_user_data=has_user_data)
+    check_group_sizes(field, hot, resources, present=dict.fromkeys(wanted, -1), wanted=wanted, values=values)
 
 
 def check_group_sizes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.parameters import CLUSTER
@@ -19,8 +20,9 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules, check_links, check_managed_links
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, check_machine_drivers, is_registry, machine_phases
+from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
-    check_linked,
+    check_fed,
     check_placement,
     check_user_data,
     named_user_data,
@@ -29,6 +31,8 @@ from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES, RequestedMachines
 from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
+
+_LEVEL: Final = "instantiationLevelId"
 
 
 async def instantiated_machines(
@@ -73,8 +77,11 @@ async def instantiated_machines(
     check_managed_links(request.ext_managed_virtual_links, rules)
     if base_hot is None:
         check_placement(flavour, has_zones=is_granted_outside)
-    if base_hot is None and not is_granted_outside:
-        check_linked(common.ext_virtual_links, flavour, rules.counts)
+    check_numbers(_LEVEL, flavour, present={}, wanted=rules.counts)
+    if base_hot is not None and request.instantiation_level_id is not None:
+        check_new_groups(_LEVEL, base_hot, parameters, wanted=rules.counts, has_user_data=user_data is not None)
+    if user_data is None and not is_granted_outside:
+        check_fed(common.ext_virtual_links, flavour, base_hot, rules.counts, parameters)
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     is_cluster = INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters)
     name: RoleName | None = "registry" if is_registry(flavour) else "cluster" if is_cluster else None

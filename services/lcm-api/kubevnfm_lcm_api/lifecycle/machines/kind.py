@@ -124,8 +124,12 @@ class Machines(VnfKind):
 
     async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)
-        return await changed_flavour(self._packages, self._vim_entries, machines, asked)
+        return await changed_flavour(
+            self._packages, self._vim_entries, machines, asked, is_granted_outside=self._is_granted_outside
+        )
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)
-        return await changed_package(self._packages, self._vim_entries, machines, asked)
+        return await changed_package(
+            self._packages, self._vim_entries, machines, asked, is_granted_outside=self._is_granted_outside
+        )

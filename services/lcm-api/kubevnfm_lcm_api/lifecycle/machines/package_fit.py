@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_csar.errors import PlacementUnsupported
 from kubevnfm_csar.files import listed_path
+from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
@@ -69,6 +70,35 @@ def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: M
         is_internal = cp.virtual_link is not None and cp.virtual_link in flavour.virtual_links
         if cp.kind == "vdu" and counts.get(cp.vdu_id or "", 0) and not is_internal and name not in linked:
             raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {name} expected")
+
+
+def check_fed(
+    links: Sequence[Mapping[str, Any]],
+    flavour: Flavour,
+    hot: BaseHot | None,
+    counts: Mapping[str, int],
+    parameters: Mapping[str, Any],
+) -> None:
+    """Raise Unprocessable for a network or a parameter that the stack cannot be made without, and that nothing gives.
+
+    ``links``: extVirtualLinks; ``counts``: machines by VDU; ``parameters``: additionalParams. To be called only if neither an NFVO
+    nor user data of the package give more.
+    """
+    if hot is None:
+        check_linked(links, flavour, counts)
+        return
+    linked = {cp["cpdId"] for link in links for cp in link.get("extCps") or ()}
+    given = parameters.get("nfv")
+    points = given.get("CP") if isinstance(given, Mapping) else None
+    for name in hot.top.read_networks:
+        own = points.get(name) if isinstance(points, Mapping) else None
+        if name not in linked and not (isinstance(own, Mapping) and own.get("network")):
+            raise Unprocessable(
+                "extVirtualLinks",
+                f"a virtual link for connection point {name} expected: the Base HOT reads its network",
+            )
+    for name in sorted(hot.top.needed_parameters - parameters.keys() - {"nfv"}):
+        raise Unprocessable(f"additionalParams/{name}", "a value expected: the Base HOT has no default for it")
 
 
 def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:

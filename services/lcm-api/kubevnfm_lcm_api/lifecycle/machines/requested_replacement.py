@@ -29,8 +29,9 @@ from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_links, check_m
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import changed_links
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
+from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement, check_user_data
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_fed, check_placement, check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -64,9 +65,14 @@ class PackageChange:
 
 
 async def changed_flavour(
-    packages: PackageCatalogue, vim_entries: VimEntries, vnf: VnfUnderChange, asked: Asked[ChangeVnfFlavourRequest]
+    packages: PackageCatalogue,
+    vim_entries: VimEntries,
+    vnf: VnfUnderChange,
+    asked: Asked[ChangeVnfFlavourRequest],
+    *,
+    is_granted_outside: bool,
 ) -> Replacement:
-    """Return the change to another flavour. Raises InvalidInput for an unknown flavour or level, or the present one."""
+    """Return the change to another flavour; ``is_granted_outside``: whether an NFVO can add virtual links. Raises InvalidInput for an unknown flavour or level, or the present one."""
     try:
         flavour = vnf.vnfd.flavour(asked.request.new_flavour_id)
     except UnknownFlavour as error:
@@ -90,12 +96,18 @@ async def changed_flavour(
         level_id=asked.request.instantiation_level_id,
         levels=levels,
         counts=counts,
+        is_granted_outside=is_granted_outside,
     )
     return Replacement(draft, flavour, vnf.vnfd.secret_names)
 
 
 async def changed_package(
-    packages: PackageCatalogue, vim_entries: VimEntries, vnf: VnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]
+    packages: PackageCatalogue,
+    vim_entries: VimEntries,
+    vnf: VnfUnderChange,
+    asked: Asked[ChangeCurrentVnfPkgRequest],
+    *,
+    is_granted_outside: bool,
 ) -> Replacement:
     """Return the change to another package.
 
@@ -133,6 +145,7 @@ async def changed_package(
         levels=levels,
         counts={**flavour.initial_counts(), **vnf.counts},
         change=change,
+        is_granted_outside=is_granted_outside,
     )
     _check_old_points(change, draft.before)
     return Replacement(draft, flavour, vnfd.secret_names)
@@ -261,6 +274,7 @@ async def replaced(
     level_id: str | None,
     levels: Mapping[str, int],
     counts: Mapping[str, int],
+    is_granted_outside: bool,
     change: PackageChange = PackageChange(),
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
@@ -324,7 +338,27 @@ async def replaced(
         vnf=identity(vnfd, package) if is_package else {},
     )
     await check_user_data(packages, draft)
+    await _check_template(packages, draft, flavour, is_granted_outside=is_granted_outside)
     return draft
+
+
+async def _check_template(
+    packages: PackageCatalogue, draft: ReplaceVmDraft, flavour: Flavour, *, is_granted_outside: bool
+) -> None:
+    """Raise Unprocessable for what the new template does not allow, or needs and does not get."""
+    level = "instantiationLevelId" if draft.instantiation_level_id is not None else "newFlavourId"
+    place = "vnfdId" if draft.is_new_package else level
+    check_numbers(place, flavour, present={}, wanted=draft.counts)
+    hot, has_user_data = (
+        await packages.base_hot(draft.package.package_id, flavour.flavour_id),
+        draft.user_data is not None,
+    )
+    if hot is not None:
+        # Machines may be missing that the levels count.
+        wanted = {vdu_id: count for vdu_id, count in draft.counts.items() if count}
+        check_new_groups(place, hot, draft.parameters, wanted=wanted, has_user_data=has_user_data)
+    if not has_user_data and not is_granted_outside:
+        check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 
 
 def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:

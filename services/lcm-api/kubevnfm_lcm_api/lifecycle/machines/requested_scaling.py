@@ -14,7 +14,7 @@ from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
-from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
+from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, check_numbers, stack_values
 from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES
@@ -31,6 +31,7 @@ async def scaled_machines(
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
     leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(asked.request.additional_params, asked.version))
+    check_numbers(levels.place, vnf.flavour, present=vnf.counts, wanted=wanted)
     await _check_sizes(packages, vnf, wanted, levels.place)
     files = await packages.file_names(vnf.package.package_id)
     directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
