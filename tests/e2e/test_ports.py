@@ -46,6 +46,9 @@ async def test_machines_of_one_stack_have_the_ports_that_neutron_has_bound_to_th
             "VDU1": {"VDU1_CP1", "VDU1_CP2"},
             "VDU2": {"VDU2_CP1"},
         }
+        assert [vnfc["metadata"].get("zone") for vnfc in info["vnfcResourceInfo"]] == [
+            vnfc["zoneId"] for vnfc in info["vnfcResourceInfo"]
+        ], "without an NFVO, each machine is asked for in a zone of the cloud"
         assert {cp["cpdId"] for cp in info["extCpInfo"]} == set(configs)
         (external,) = info["extVirtualLinkInfo"]
         handles = {one["id"]: one["resourceHandle"]["resourceId"] for one in external["extLinkPorts"]}

@@ -45,6 +45,8 @@ class Settings(
     """The SSH port of the VNFs' machines."""
     page_size: int = Field(default=100, ge=1)
     """Entries on one page of a list (SOL013 5.4)."""
+    default_zone: str | None = Field(default=None, min_length=1)
+    """The availability zone of machines where no NFVO grants one (docs/granting.md); None: the cloud's."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays assigned to a process that died."""
     trust_packages: bool = False

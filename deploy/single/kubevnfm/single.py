@@ -99,7 +99,6 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         regions = HttpCloudRegions(vims_url, token, session, ring)
-        stacks = InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared)
         credentials_token = keys.credentials_token(settings.data_dir)
         own_token: Any = {"credentials_token": SecretStr(credentials_token)}
         networks = VnfNetworks.from_settings(settings, gateway_url, vims_url, machines_url, credentials_url)
@@ -129,7 +128,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 vims=directory,
                 networks=networks,
             ),
-            infra_openstack(stacks, backends, packages=packages, vims=directory),
+            infra_openstack(_infra_openstack_settings(settings, shared), backends, packages=packages, vims=directory),
             infra_k8s(
                 _infra_k8s_settings(settings, objects_port, shared),
                 backends,
@@ -190,6 +189,16 @@ def _mgmt_executor_settings(
         trust_packages=settings.trust_packages,
         receiver_url=f"{receiver}{CALLBACK_PATH}",
         **{name: getattr(settings, name) for name in ReceiverSettings.model_fields},
+        **shared,
+    )
+
+
+def _infra_openstack_settings(settings: Settings, shared: dict[str, Any]) -> InfraOpenstackSettings:
+    """Return the settings of infra-openstack."""
+    return InfraOpenstackSettings(
+        lease_s=settings.lease_s,
+        trust_packages=settings.trust_packages,
+        default_zone=settings.default_zone,
         **shared,
     )
 

@@ -12,7 +12,7 @@ from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCr
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
-from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted
+from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted, StackRefused
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -35,6 +35,8 @@ _AGAIN_S = 1.0
 _DELETE_VISIBLE_S = 2.0
 """Time from Heat's acceptance of a delete until the state shows it; usually some tens of milliseconds."""
 _ALL = frozenset(StackState)
+_UNASSIGNED = "not assigned"
+"""Part of Heat's refusal of a property without a value: ``Property zone not assigned``."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,10 @@ class InfraOpenstackHandlers:
                 if await cloud.stacks.find(command.stack_name, tag=command.tag) is None:
                     raise
                 return NotYet(_AGAIN_S)
+            except StackRefused as refused:
+                if order.if_unassigned and _UNASSIGNED in str(refused):
+                    raise StackRefused(f"{refused}; {order.if_unassigned}") from refused
+                raise
             log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
         if stack.state is StackState.MAKING:
             stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)

@@ -22,6 +22,9 @@ class Settings(ProcessSettings):
     health_host: str = "127.0.0.1"
     """The address that serves ``/health/live`` and ``/health/ready``; loopback by default."""
     health_port: int = 9895
+    default_zone: str | None = Field(default=None, min_length=1)
+    """The availability zone of the machines where no NFVO grants one and the package reads one; None: `nova`, or the only
+    available zone of the cloud."""
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-openstack")
     """Cache of unpacked VNF packages; its content may be deleted at any time."""
     concurrency: int = Field(default=64, ge=1)

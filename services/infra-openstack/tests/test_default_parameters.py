@@ -8,8 +8,13 @@ import pytest
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.read import read_vnfd
-from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
-from kubevnfm_infra_openstack.domain.grant import Granted
+from kubevnfm_infra_openstack.domain.default_parameters import (
+    heat_parameters,
+    reads_zones,
+    with_managed_links,
+    with_requested,
+)
+from kubevnfm_infra_openstack.domain.grant import Granted, zone_among
 from kubevnfm_infra_openstack.domain.request import as_v3
 from worlds.stack_world import PACKAGE, links
 
@@ -69,6 +74,23 @@ def test_the_grant_overrides_the_package_and_the_package_overrides_the_vnfd(vnfd
         },
         "CP": {"workerNode_CP1": {"network": "granted-net"}},
     }
+
+
+def test_without_zones_in_the_grant_every_vdu_gets_the_default_zone(vnfd: Flavour) -> None:
+    """A grant that has zones decides for all VDUs, also for those that it gives none."""
+    template = a_template(["nfv", "VDU", "masterNode", "zone"], ["nfv", "VDU", "workerNode", "locationConstraints"])
+    assert reads_zones(template)
+    assert not reads_zones(a_template(["nfv", "VDU", "masterNode", "flavor"], ["zone"]))
+    for grant, expected in (({}, "nova"), ({"id": "g"}, "nova"), ({"zones": [{"id": "z", "zoneId": "az"}]}, None)):
+        found = heat_parameters(template, vnfd, given(grant=grant, default_zone="nova"))["nfv"]["VDU"]
+        assert found == {"masterNode": {"zone": expected}, "workerNode": {"locationConstraints": expected}}
+
+
+@pytest.mark.parametrize(
+    ("available", "zone"), [(("az1", "nova"), "nova"), (("az1",), "az1"), (("az1", "az2"), None), ((), None)]
+)
+def test_the_zone_of_a_cloud_is_tackers_or_the_only_one(available: tuple[str, ...], zone: str | None) -> None:
+    assert zone_among(available) == zone
 
 
 @pytest.mark.parametrize(("level", "count"), [(None, 2), ("small", 2), ("large", 4)])

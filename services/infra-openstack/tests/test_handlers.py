@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, UserData
@@ -189,6 +191,38 @@ async def test_a_rejected_template_reports_heats_reason(world: World) -> None:
     world.stacks.refuses = "The Flavor ID (m9) could not be found."
     with pytest.raises(StackRefused, match="m9"):
         await world.handlers.create_resources(a_create(), a_context())
+
+
+async def test_a_template_that_reads_a_zone_gets_one_without_an_nfvo(world: World, tmp_path: Path) -> None:
+    """That of the setting, else that of the cloud, which is asked only then; a refusal without one names the setting."""
+    await world.handlers.create_resources(a_create(), a_context())
+    assert world.clouds.capacity.asked_zones == 0, "its template reads none"
+    folder = Path(shutil.copytree(PACKAGE, tmp_path / "zones"))
+    top = folder / "BaseHOT/simple/cluster.yaml"
+    read = "      availability_zone: {get_param: [nfv, VDU, masterNode, zone]}\n"
+    image = "      image: {get_param: [nfv, VDU, masterNode, image]}\n"
+    top.write_text(top.read_text().replace(image, image + read))
+    world.packages.root = folder
+
+    async def zone(default: str | None = None, **command: Any) -> object:
+        world.stacks.stacks.clear()
+        orders = replace(world.handlers.orders, packages=CachedFlavours(world.packages), default_zone=default)
+        handlers = replace(world.handlers, orders=orders)
+        await handlers.create_resources(a_create(**command), a_context())
+        nfv: Any = world.stacks.orders[-1].parameters["nfv"]
+        return nfv["VDU"]["masterNode"]["zone"]
+
+    assert await zone() == "nova"
+    assert world.clouds.capacity.asked_zones == 1
+    assert await zone("az-of-the-setting") == "az-of-the-setting"
+    granted = {"zones": [{"id": "z", "zoneId": "az-9"}], "addResources": [{"resourceDefinitionId": "d", "zoneId": "z"}]}
+    asked = {"addResources": [{"id": "d", "type": "COMPUTE", "resourceTemplateId": "masterNode"}]}
+    assert await zone("az-of-the-setting", grant=granted, grant_request=asked) == "az-9"
+    world.clouds.capacity.available = ("az1", "az2")
+    assert await zone() is None
+    world.stacks.refuses = "Property error: masterNode: Property zone not assigned"
+    with pytest.raises(StackRefused, match=r"zone not assigned; no zone is granted: .* set default_zone"):
+        await zone()
 
 
 async def test_an_exceeded_quota_fails_before_anything_is_created(world: World) -> None:

@@ -132,7 +132,7 @@ def two_points(folder: Path) -> bytes:
 def two_machines(folder: Path, link_port: str) -> bytes:
     """Return a package with two VDUs in one stack, which get their ports in three ways, and a router with a port.
 
-    The port of VDU1_CP1 is in the template, that of VDU1_CP2 is ``link_port``, and Nova makes that of VDU2_CP1.
+    Its template reads the zones. The port of VDU1_CP1 is in the template, that of VDU1_CP2 is ``link_port``, and Nova makes that of VDU2_CP1.
     """
     root = folder / "two-machines"
     shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "nested"))
@@ -180,7 +180,8 @@ def two_machines(folder: Path, link_port: str) -> bytes:
     for vdu_id, nics in networks.items():
         given = {"flavor": "computeFlavourId", "image": "vcImageId"}
         properties = {name: {"get_param": ["nfv", "VDU", vdu_id, key]} for name, key in given.items()}
-        resources[vdu_id] = {"type": "OS::Nova::Server", "properties": {**properties, "networks": nics}}
+        zone = {"availability_zone": {"get_param": ["nfv", "VDU", vdu_id, "locationConstraints"]}}
+        resources[vdu_id] = {"type": "OS::Nova::Server", "properties": {**properties, **zone, "networks": nics}}
     template = {
         "heat_template_version": "2018-08-31",
         "parameters": {"nfv": {"type": "json"}},

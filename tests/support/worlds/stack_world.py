@@ -193,6 +193,14 @@ class TwinCapacity:
     """Free amounts by resource; resources that are not listed are unlimited."""
 
     free_by_name: dict[str, int] = field(default_factory=dict)
+    available: tuple[str, ...] = ("nova",)
+    """Zones."""
+    asked_zones: int = 0
+    """How often the zones were asked for."""
+
+    async def zones(self) -> Sequence[str]:
+        self.asked_zones += 1
+        return self.available
 
     async def flavors(self) -> Mapping[str, Flavor]:
         return {"m1.small": Flavor(vcpus=1, ram_mib=2048)}

@@ -1,4 +1,4 @@
-"""TenantCapacity: flavors and free quotas of a tenant, from Nova, Neutron and Cinder."""
+"""TenantCapacity: flavors, zones and free quotas of a tenant, from Nova, Neutron and Cinder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubevnfm_infra_openstack.domain.quota import (
     Flavor,
 )
 
-_FLAVORS_CACHED_S: Final = 60.0
+_CACHED_S: Final = 60.0
 _NOVA: Final = {
     SERVERS: ("maxTotalInstances", "totalInstancesUsed"),
     CORES: ("maxTotalCores", "totalCoresUsed"),
@@ -35,12 +35,14 @@ _NOT_SHOWN: Final = frozenset({400, 403, 404, 405, 501})
 
 
 class TenantCapacity:
-    """Flavors and free quotas of one tenant."""
+    """Flavors, zones and free quotas of one tenant."""
 
     def __init__(self, tenant: Tenant, *, now: Callable[[], float]) -> None:
         self._tenant, self._now = tenant, now
         self._flavors: Mapping[str, Flavor] = {}
         self._flavors_until = 0.0
+        self._zones: tuple[str, ...] = ()
+        self._zones_until = 0.0
 
     @reads("Nova")
     async def flavors(self) -> Mapping[str, Flavor]:
@@ -56,8 +58,18 @@ class TenantCapacity:
                     is_of_a_stack=MADE_FLAVOR in document["name"],
                 )
                 flavors[document["id"]] = flavors[document["name"]] = flavor
-            self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_CACHED_S
+            self._flavors, self._flavors_until = flavors, self._now() + _CACHED_S
         return self._flavors
+
+    @reads("Nova")
+    async def zones(self) -> Sequence[str]:
+        # Cached as flavors are: one change of a stack may ask for the class and again for the built-in rules.
+        if self._now() >= self._zones_until:
+            response = await self._tenant.call("compute", "GET", "/os-availability-zone", fine=_NOT_SHOWN)
+            found = response.json()["availabilityZoneInfo"] if response.ok else ()
+            self._zones = tuple(zone["zoneName"] for zone in found if zone["zoneState"]["available"])
+            self._zones_until = self._now() + _CACHED_S
+        return self._zones
 
     @reads("The VIM")
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:

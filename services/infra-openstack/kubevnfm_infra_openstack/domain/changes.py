@@ -25,8 +25,8 @@ from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
-from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
-from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, zone_names
+from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, Template, Templates, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -85,7 +85,7 @@ class StackChanges:
         patch: HeatPatch | None = None
         # A scale to the present level changes nothing; classes expect machines in the grant request.
         if given.grant_request.get("addResources") or given.grant_request.get("removeResources"):
-            patch = await self._asked("scale", command, flavour, given, live)
+            patch = await self._asked("scale", command, cloud, flavour, given, live)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
         elif flavour.hot is None:
@@ -101,7 +101,7 @@ class StackChanges:
         """Return the change that replaces the servers and volumes."""
         # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
-        patch = await self._asked("heal", command, flavour, given, live)
+        patch = await self._asked("heal", command, cloud, flavour, given, live)
         # An empty update: Heat replaces unhealthy resources in every update.
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
@@ -118,7 +118,7 @@ class StackChanges:
         Raises Unprocessable for a connection point whose network the template does not read from a parameter.
         """
         flavour, given = await self._given(command)
-        patch = await self._asked("change_ext_conn", command, flavour, given, live)
+        patch = await self._asked("change_ext_conn", command, cloud, flavour, given, live)
         if patch is not None:
             return Wanted(await self._patched(command, live, patch, tags))
         if flavour.hot is None:
@@ -177,7 +177,7 @@ class StackChanges:
         flavour, given = await self._given(command)
         if command.grant_request.get("operation") == "CHANGE_VNFPKG":
             given = await self._with_images(command, cloud, flavour, given)
-            patch = await self._asked("change_vnfpkg", command, flavour, given, live)
+            patch = await self._asked("change_vnfpkg", command, cloud, flavour, given, live)
             if patch is not None:
                 return await self._patched(command, live, patch, tags)
             if flavour.hot is None:
@@ -194,8 +194,11 @@ class StackChanges:
         definition = StackDefinition(body, order.parameters, order.files)
         top = order.template
         parameters = dict(order.parameters)
+        if command.user_data is None and not given.grant.get("zones"):
+            # A machine does not leave its zone for that of another setting, since Heat would replace it.
+            parameters = _with_kept_vdus(parameters, before, only=zone_names())
         if command.changed_vdus:
-            parameters = _with_kept_vdus(parameters, before, _entries(command.changed_vdus, flavour.vnfd))
+            parameters = _with_kept_vdus(parameters, before, changed=_entries(command.changed_vdus, flavour.vnfd))
             definition = StackDefinition(body, parameters, order.files)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
@@ -260,11 +263,13 @@ class StackChanges:
         return await self.orders.with_networks(connected, cloud)
 
     async def _asked(
-        self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted, live: LiveStack
+        self, method: str, command: StackCommand, cloud: Cloud, flavour: PackageFlavour, given: Granted, live: LiveStack
     ) -> HeatPatch | None:
         """Return the result of the package's user data; None if the built-in rules apply to the operation."""
         if command.user_data is None or flavour.hot is None:
             return None
+        if adds_machines(given):
+            given = await self.orders.with_zone(given, cloud)
         ring = self.orders.ring
         secrets = clear_texts((command.request, command.instance, command.grant), ring)
         # Instances of version 0.1.0 were stored without it.
@@ -337,16 +342,26 @@ def _entries(vdus: Collection[str], vnfd: Flavour) -> frozenset[str]:
 
 
 def _with_kept_vdus(
-    parameters: Mapping[str, object], present: StackDefinition, changed: Collection[str]
+    parameters: Mapping[str, object],
+    present: StackDefinition,
+    *,
+    changed: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> dict[str, object]:
-    """Return the parameters with the present flavors, images and zones of all VDUs except the changed ones."""
+    """Return the parameters with the present flavors, images and zones of all VDUs except the changed ones.
+
+    ``only``: the names of those values that stay; None: all.
+    """
     new, old = parameters.get("nfv"), present_value(present, "nfv")
     new_vdus = new.get("VDU") if isinstance(new, Mapping) else None
     old_vdus = old.get("VDU") if isinstance(old, Mapping) else None
     if not isinstance(new, Mapping) or not isinstance(new_vdus, Mapping) or not isinstance(old_vdus, Mapping):
         return dict(parameters)
     vdus = {
-        name: {**entry, **{key: value for key, value in old_vdus[name].items() if key in entry}}
+        name: {
+            **entry,
+            **{key: value for key, value in old_vdus[name].items() if key in entry and (only is None or key in only)},
+        }
         if name not in changed and isinstance(entry, Mapping) and isinstance(old_vdus.get(name), Mapping)
         else entry
         for name, entry in new_vdus.items()

@@ -81,6 +81,20 @@ def nfv_tree(template: Template, vnfd: Flavour, given: Granted) -> dict[str, Any
     return nfv
 
 
+def reads_zones(template: Template) -> bool:
+    """Return whether the template reads the zone of a VDU from ``nfv``."""
+    return any(
+        len(path) > 3 and path[0] == "nfv" and _VALUES.get(str(path[1]), {}).get(str(path[3])) is zone_of
+        for resource in resources_of(template).values()
+        for path in parameter_paths(resource.get("properties"))
+    )
+
+
+def zone_names() -> frozenset[str]:
+    """Return the names under which templates read the zone of a VDU."""
+    return frozenset(name for name, value_of in _VALUES["VDU"].items() if value_of is zone_of)
+
+
 def _fill(nfv: dict[str, Any], path: Sequence[object], vnfd: Flavour, given: Granted) -> None:
     kind, name = str(path[1]), str(path[2])
     if kind == "desired_capacity":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_sol.connection_points import AskedPort
 
 from kubevnfm_infra_openstack.domain.asked_ports import AskedPorts, FixedIp, NetworkView
 from kubevnfm_infra_openstack.domain.request import SolObject
+
+COMPUTE: Final = "COMPUTE"
+_TACKERS_ZONE: Final = "nova"
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Granted:
     """VnfInstance before the operation."""
     networks: Mapping[str, NetworkView] = field(default_factory=dict)
     """The networks in which addresses have to be chosen (`AskedPorts.networks_to_choose_in`), by name or id."""
+    default_zone: str | None = None
+    """The zone of every machine where the grant has no zones; None: none is known, or nothing reads it."""
     present_ips: Mapping[str, Sequence[FixedIp]] = field(default_factory=dict)
     """``fixed_ips`` of the stack that is changed, by the name of the connection point in its template."""
 
@@ -70,8 +76,8 @@ def image_of(node: str, vnfd: Flavour, given: Granted) -> str | None:
 
 
 def zone_of(vdu: str, vnfd: Flavour, given: Granted) -> str | None:
-    """Return the zone granted to (the first resource of) the VDU."""
-    return next(iter(zones_of(vdu, given)), None)
+    """Return the zone granted to (the first resource of) the VDU, or by the VNFM itself if the grant has no zones."""
+    return next(iter(zones_of(vdu, given)), None) if given.grant.get("zones") else given.default_zone
 
 
 def zones_of(vdu: str, given: Granted) -> Sequence[str]:
@@ -85,10 +91,22 @@ def zones_of(vdu: str, given: Granted) -> Sequence[str]:
     ]
 
 
+def zone_among(available: Collection[str]) -> str | None:
+    """Return the zone that a VNFM without an NFVO grants in a cloud: ``nova``, as Tacker does, or the only one."""
+    if _TACKERS_ZONE in available:
+        return _TACKERS_ZONE
+    return next(iter(available)) if len(available) == 1 else None
+
+
+def adds_machines(given: Granted) -> bool:
+    """Return whether the grant request adds a machine, which needs a zone."""
+    return any(resource.get("type") == COMPUTE for resource in given.grant_request.get("addResources") or ())
+
+
 def capacity_of(vdu: str, vnfd: Flavour, given: Granted) -> int | None:
     """Return how many instances of the VDU were granted, else the number of the instantiation level."""
     # The grant request was calculated from the VNFD and the request's own levels, so it takes precedence.
-    asked = sum(1 for resource in _asked(vdu, given) if resource.get("type") == "COMPUTE")
+    asked = sum(1 for resource in _asked(vdu, given) if resource.get("type") == COMPUTE)
     return asked or vnfd.initial_counts(given.request.get("instantiationLevelId")).get(vdu)
 
 

@@ -28,9 +28,21 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
-from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
+from kubevnfm_infra_openstack.domain.default_parameters import (
+    heat_parameters,
+    reads_zones,
+    with_managed_links,
+    with_requested,
+)
 from kubevnfm_infra_openstack.domain.errors import BaseHotMissing, StackNotAsAsked
-from kubevnfm_infra_openstack.domain.grant import Granted, capacity_of, granted_flavors, granted_images, zones_of
+from kubevnfm_infra_openstack.domain.grant import (
+    Granted,
+    capacity_of,
+    granted_flavors,
+    granted_images,
+    zone_among,
+    zones_of,
+)
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.ports import (
@@ -49,6 +61,10 @@ from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, use
 log = structlog.get_logger()
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NO_ZONE: Final = (
+    "no zone is granted: of the cloud's available zones none is `nova`, and they are not exactly one; "
+    "set default_zone of infra-openstack"
+)
 NO_IPS: Final[Mapping[str, Sequence[FixedIp]]] = {}
 
 
@@ -59,6 +75,8 @@ class StackOrders:
     packages: PackageFlavours
     user_data: UserDataPort
     ring: KeyRing
+    default_zone: str | None = None
+    """The zone that is granted where the NFVO grants none; None: the cloud's."""
 
     async def order(
         self,
@@ -81,6 +99,10 @@ class StackOrders:
         images = await self.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
         given = replace(given, image_by_node=images, present_ips=present_ips)
         given = await self.with_networks(given, cloud)
+        lacks_zone = False
+        if command.user_data is not None or (flavour.hot is not None and reads_zones(flavour.hot.top.body)):
+            given = await self.with_zone(given, cloud)
+            lacks_zone = not given.grant.get("zones") and given.default_zone is None
         heat = _at_level(await self._heat_input(command, flavour, given, cloud), flavour, given)
         if is_new:
             await self._check_quota(cloud, flavour, heat)
@@ -91,7 +113,14 @@ class StackOrders:
             parameters=heat.parameters,
             tags=tags,
             timeout_s=command.timeout_s,
+            if_unassigned=_NO_ZONE if lacks_zone else "",
         )
+
+    async def with_zone(self, given: Granted, cloud: Cloud) -> Granted:
+        """Return the input with the zone that is granted without an NFVO, unless the grant has zones."""
+        if given.grant.get("zones"):
+            return given
+        return replace(given, default_zone=self.default_zone or zone_among(await cloud.capacity.zones()))
 
     async def with_networks(self, given: Granted, cloud: Cloud) -> Granted:
         """Return the input with the networks in which addresses have to be chosen."""

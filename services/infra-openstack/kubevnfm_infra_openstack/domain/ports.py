@@ -114,10 +114,14 @@ class ImagePort(Protocol):
 
 
 class CapacityPort(Protocol):
-    """Flavors and free quotas of one tenant."""
+    """Flavors, zones and free quotas of one tenant."""
 
     async def flavors(self) -> Mapping[str, Flavor]:
         """Return Nova's flavors, by id and by name."""
+        ...
+
+    async def zones(self) -> Sequence[str]:
+        """Return Nova's availability zones that are available; none if the tenant may not see them."""
         ...
 
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:

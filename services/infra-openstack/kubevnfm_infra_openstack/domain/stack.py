@@ -81,6 +81,8 @@ class StackOrder:
     parameters: Parameters
     tags: tuple[str, ...]
     timeout_s: float
+    if_unassigned: str = ""
+    """The reason to add where Heat refuses the stack because a property has no value."""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kubevnfm_csar.vnfd.model import Flavour, Storage, Vdu
 from kubevnfm_events.stacks import ChangeTemplate, CreateResources, ScaleResources, StackCommand
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 
-from kubevnfm_infra_openstack.domain.grant import Granted, granted_flavors, granted_images
+from kubevnfm_infra_openstack.domain.grant import COMPUTE, Granted, granted_flavors, granted_images
 from kubevnfm_infra_openstack.domain.ports import PackageFlavour, UserDataInput, VnfdTree
 from kubevnfm_infra_openstack.domain.request import SolObject, as_v3
+
+_ZONE: Final = "default-zone"
+"""The id of the zone in the grant; SOL003 leaves it to the grant."""
 
 
 def in_clear(document: SolObject, ring: KeyRing) -> SolObject:
@@ -64,7 +68,7 @@ def user_data_input(
         request=given.request,
         instance=instance,
         grant_request=given.grant_request,
-        grant=_with_images(given.grant or _granted_here(given.grant_request), in_grant),
+        grant=_with_images(_with_zone(given.grant or _granted_here(given.grant_request), given), in_grant),
         service_template=with_assets(flavour.service_template, images, granted_flavors(given.grant)),
         image_by_vdu=images,
         secrets=secrets,
@@ -88,6 +92,18 @@ def _granted_here(grant_request: SolObject) -> SolObject:
         name: grant_request[name] for name in ("vnfInstanceId", "vnfLcmOpOccId") if grant_request.get(name) is not None
     }
     return {"id": derived_id("grant", *map(str, subject.values())), **subject, **answers}
+
+
+def _with_zone(grant: SolObject, given: Granted) -> SolObject:
+    """Return the grant with the default zone for each machine that is added, if the grant has no zones."""
+    if given.default_zone is None or grant.get("zones"):
+        return grant
+    machines = {one["id"] for one in given.grant_request.get("addResources") or () if one.get("type") == COMPUTE}
+    added = [
+        {**one, "zoneId": _ZONE} if one.get("resourceDefinitionId") in machines else one
+        for one in grant.get("addResources") or ()
+    ]
+    return {**grant, "zones": [{"id": _ZONE, "zoneId": given.default_zone}], "addResources": added}
 
 
 def _with_images(grant: SolObject, images: Mapping[str, str]) -> SolObject:

@@ -24,6 +24,8 @@ class ScalingUserData(AbstractUserData):  # type: ignore[misc]  # found in the p
         assert (req["type"], grant_req["operation"]) == ("SCALE_OUT", "SCALE")
         assert inst["instantiatedVnfInfo"]["metadata"]["nfv"]["VDU"]["workerNode"]["desired_capacity"] == 2
         assert [one["resourceDefinitionId"] for one in grant["addResources"]] == ["w-0"]
+        zone_by_id = {zone["id"]: zone["zoneId"] for zone in grant["zones"]}
+        assert [zone_by_id[one["zoneId"]] for one in grant["addResources"]] == ["nova"]  # that of the cloud
         return {"parameters": {"nfv": {"VDU": {"workerNode": {"desired_capacity": 5}}}}}
 
     scale_rollback = change_ext_conn = change_ext_conn_rollback = heal = change_vnfpkg = change_vnfpkg_rollback = scale
