@@ -129,7 +129,12 @@ MUTATIONS: Final = (
         "if (self._clock.now() - since).total_seconds() <= self._tolerated_s or vim.owner is None:",
         "services/vim-registry/tests/test_monitor.py",
     ),
-    Mutation("libs/worker/kubevnfm_worker", "if left_s > 0:", "if left_s > 1e9:", _INBOX),
+    Mutation(
+        "libs/worker/kubevnfm_worker",
+        'if left_s > 0 and not self._owners.has_ended(record.body["owner"]):',
+        "if left_s > 1e9:",
+        _INBOX,
+    ),
     Mutation(
         "libs/worker/kubevnfm_worker",
         "where=by(owner=claim.owner, fencing=claim.fencing, state=_CLAIMED),",
