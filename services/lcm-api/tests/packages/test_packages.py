@@ -8,11 +8,13 @@ import io
 import socket
 import zipfile
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from kubevnfm_kit.clock import rfc3339
 from packages.package_builder import META, ONE_VNFD, v1_files, with_meta, zip_of
 from worlds.lcm_world import TOKEN, Answer, World, lcm_world
 
@@ -505,8 +507,9 @@ async def test_another_process_may_be_uploading_when_this_one_starts(tmp_path: P
     """An upload that another machine renews stays; an upload with an expired lease is reset."""
     async with lcm_world(tmp_path) as world:
         ids = [await created(world) for _ in range(2)]
-        for package_id, until in zip(ids, ("2999-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z"), strict=True):
-            lease = {"id": "x", "host": "another", "until": until}
+        for package_id, left_s in zip(ids, (50, -1), strict=True):
+            until = datetime.now(UTC) + timedelta(seconds=left_s)
+            lease = {"id": "x", "host": "another", "until": rfc3339(until)}
             fields = {"onboardingState": "UPLOADING", "internal/upload": lease}
             await world.store.update("vnf_packages", package_id, fields)
     async with lcm_world(tmp_path) as world:
