@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -18,6 +19,11 @@ from kubevnfm_kit.ids import new_id
 _PROC: Final = Path("/proc")
 _ENDED: Final = ("Z", "X")
 """The states of a process that has ended, and whose parent has not asked yet how."""
+_ID: Final = "[0-9a-f]{64}"
+_UID: Final = "[0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12}"
+_OF_POD: Final = re.compile(f"/pods/({_UID})/containers/([^/ ]+)/")
+_OF_CONTAINER: Final = re.compile(f"/({_ID})/(?:[^/ ]+/)*(?:hosts|hostname|resolv.conf) ")
+"""A file that the engine mounts from a container's own folder, in a line of mountinfo: Docker, Podman, nerdctl."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,11 @@ class ProcessName:
     """The facts that no other process shares, at any time and on any machine."""
 
     host: str
+    container: str
+    """The same after it is started again, and that of no other container; empty if it is not known.
+
+    The host name is no such fact: the pods of one node share it with ``hostNetwork``, replicas with ``hostname``.
+    """
     boot: str
     """The boot of the machine's system; the containers of a machine have it in common."""
     namespace: str
@@ -37,27 +48,29 @@ class ProcessName:
     def of_this(cls) -> Self:
         """Return the name of the running process."""
         pid = os.getpid()
-        return cls(platform.node(), boot_id(), _namespace(), pid, _started(pid))
+        return cls(platform.node(), _container(), boot_id(), _namespace(), pid, _started(pid))
 
     @classmethod
     def read(cls, text: str) -> Self | None:
         """Return the name that `__str__` has written; None if the text is none, as in leases of earlier releases."""
         parts = text.split("|")
-        if len(parts) != 5 or not parts[3].isdecimal():
+        if len(parts) != 6 or not parts[4].isdecimal():
             return None
-        return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
+        return cls(parts[0], parts[1], parts[2], parts[3], int(parts[4]), parts[5])
 
     def __str__(self) -> str:
-        return "|".join([self.host.replace("|", ""), self.boot, self.namespace, str(self.pid), self.started])
+        host = self.host.replace("|", "")
+        return "|".join([host, self.container, self.boot, self.namespace, str(self.pid), self.started])
 
     def has_seen_end_of(self, other: ProcessName) -> bool:
         """Return whether this process can know, and knows, that the other one has ended."""
-        if not other.boot or other.boot != self.boot:
+        # Virtual machines that were copied while they ran have their boot in common, but hardly their host name.
+        if not other.boot or not other.namespace or (other.boot, other.host) != (self.boot, self.host):
             return False
         if other.namespace == self.namespace:
             return _has_ended(other)
-        # A container that was started again has its host name, and its main process its number, from the one before it.
-        return bool(other.namespace) and (other.host, other.pid) == (self.host, self.pid)
+        # All processes of a container have ended before it is started again.
+        return bool(other.container) and (other.container, other.pid) == (self.container, self.pid)
 
 
 class Owners:
@@ -84,9 +97,27 @@ class Owners:
 
 def _namespace() -> str:
     try:
+        if (_PROC / "self").readlink() != Path(str(os.getpid())):  # /proc shows the processes of another namespace
+            return ""
         return str((_PROC / "self" / "ns" / "pid").readlink())
     except OSError:
         return ""
+
+
+def _container() -> str:
+    try:
+        return container_in((_PROC / "self" / "mountinfo").read_text(errors="replace"))
+    except OSError:
+        return ""
+
+
+def container_in(mountinfo: str) -> str:
+    """Return what names this container in the paths of its mounts: the pod and the container in it, or the engine's id of it."""
+    of_pod = {"/".join(found) for found in _OF_POD.findall(mountinfo)}
+    # The folder of an engine may be that of a pod's sandbox, which all containers of the pod share.
+    names = of_pod or (set() if "/pods/" in mountinfo else set(_OF_CONTAINER.findall(mountinfo)))
+    # A container that sees the folders of others, as an agent of the node does, has several.
+    return names.pop() if len(names) == 1 else ""
 
 
 def _started(pid: int) -> str:

@@ -5,9 +5,8 @@ CREATED or ERROR -> UPLOADING -> PROCESSING -> ONBOARDED or ERROR; each arrow is
 
 from __future__ import annotations
 
-import platform
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -19,6 +18,7 @@ from kubevnfm_kit.clock import Clock, lease_left_s, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
@@ -52,7 +52,6 @@ _RENEW_AFTER: Final = timedelta(seconds=15)
 _MAX_FETCHES: Final = 8
 """The limit in one process: a fetch may last for hours, and must not block other commands."""
 _FETCH_LATER_S: Final = 2.0
-_HOST: Final = platform.node()
 
 _CONTENT: Final = "internal/content"
 _UPLOADING: Final = by(onboardingState="UPLOADING")
@@ -77,6 +76,7 @@ class Onboarding:
         sources: PackageSources,
         ring: KeyRing,
         clock: Clock,
+        owners: Owners,
         limit_bytes: int,
         foresee: Foresight,
         copies: Copies,
@@ -84,6 +84,7 @@ class Onboarding:
         self._packages, self._store, self._outbox, self._files = packages, store, outbox, files
         self._sources, self._ring, self._clock, self._limit_bytes = sources, ring, clock, limit_bytes
         self._foresee, self._copies = foresee, copies
+        self._owners, self._me = owners, owners.new()
         self._fetches = 0
 
     # --- sent by a caller ---------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class Onboarding:
             raise _taken() from error
 
     def _lease(self, upload_id: str) -> dict[str, str]:
-        return {"id": upload_id, "host": _HOST, "until": lease_end(self._clock.now(), _UPLOAD_LEASE_S)}
+        return {"id": upload_id, "owner": self._me, "until": lease_end(self._clock.now(), _UPLOAD_LEASE_S)}
 
     async def _renewing(
         self, package_id: str, upload_id: str, ours: Filter, chunks: AsyncIterator[bytes]
@@ -151,14 +152,17 @@ class Onboarding:
             log.info("upload_reset_already", package_id=package_id)
 
     async def recover(self) -> None:
-        """Reset abandoned uploads: those of an earlier process on this machine, and those with an expired lease."""
-        # Called at the start. A host runs one lcm-api, so an upload with this host's name is that of an earlier process.
+        """Reset abandoned uploads: those of processes that have ended, and those with an expired lease."""
         now = self._clock.now()
         for stored in await self._store.find(COLLECTION, Query(_SENT_UPLOADS)):
             lease = stored.body.get("internal", {}).get("upload")
-            if lease is None or lease["host"] == _HOST or not lease_left_s(lease["until"], now, _UPLOAD_LEASE_S):
+            if lease is None or self._is_over(lease, now):
                 theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
                 await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
+
+    def _is_over(self, lease: JsonMapping, now: datetime) -> bool:
+        has_ended = self._owners.has_ended(str(lease.get("owner", "")))  # earlier releases have named the host
+        return has_ended or not lease_left_s(str(lease["until"]), now, _UPLOAD_LEASE_S)
 
     async def reset_expired(self) -> None:
         """Reset uploads with an expired lease. Raises StoreUnavailable."""

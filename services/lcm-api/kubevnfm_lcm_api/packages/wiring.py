@@ -125,6 +125,7 @@ async def package_parts(
         sources=sources,
         ring=ring,
         clock=clock,
+        owners=backends.owners,
         limit_bytes=limit_bytes,
         foresee=foresee,
         copies=copies,

@@ -8,6 +8,7 @@ import io
 import socket
 import zipfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.owners import ProcessName
 from packages.package_builder import META, ONE_VNFD, v1_files, with_meta, zip_of
 from worlds.lcm_world import TOKEN, Answer, World, lcm_world
 
@@ -504,16 +506,24 @@ async def test_other_methods_are_refused_before_the_package_is_looked_for(
 
 
 async def test_another_process_may_be_uploading_when_this_one_starts(tmp_path: Path) -> None:
-    """An upload that another machine renews stays; an upload with an expired lease is reset."""
+    """An upload that another process renews stays, also one on the same host; one whose lease is over or owner has ended is reset."""
+    soon = rfc3339(datetime.now(UTC) + timedelta(seconds=50))
+    this = ProcessName.of_this()
+    another, ended = replace(this, namespace="pid:[7]"), replace(this, started="1")
+    leases = [
+        {"id": "x", "owner": "x@as-another-release-writes-it", "until": soon},
+        {"id": "x", "owner": f"x@{another}", "host": this.host, "until": soon},
+        {"id": "x", "owner": f"x@{ended}", "until": soon},
+        {"id": "x", "host": "another", "until": "2001-01-01T00:00:00.000Z"},
+    ]
     async with lcm_world(tmp_path) as world:
-        ids = [await created(world) for _ in range(2)]
-        for package_id, left_s in zip(ids, (50, -1), strict=True):
-            until = datetime.now(UTC) + timedelta(seconds=left_s)
-            lease = {"id": "x", "host": "another", "until": rfc3339(until)}
+        ids = [await created(world) for _ in leases]
+        for package_id, lease in zip(ids, leases, strict=True):
             fields = {"onboardingState": "UPLOADING", "internal/upload": lease}
             await world.store.update("vnf_packages", package_id, fields)
     async with lcm_world(tmp_path) as world:
-        assert [await state_of(world, package_id) for package_id in ids] == ["UPLOADING", "CREATED"]
+        states = [await state_of(world, package_id) for package_id in ids]
+    assert states == ["UPLOADING", "UPLOADING", "CREATED", "CREATED"]
 
 
 async def test_a_restart_takes_back_uploads_whose_senders_are_gone(tmp_path: Path) -> None:
