@@ -18,6 +18,8 @@ from typing import Final, Protocol
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MOST_CORRECTED: Final = 0.1
 """The part of the time that passes by which a steady clock approaches the machine's clock: an hour in ten hours."""
+_AGREE_S: Final = 2.0
+"""Clocks that differ by less agree, as those of machines do under NTP."""
 _BELIEVED: Final = timedelta(days=1)
 """A time of an earlier boot that is further ahead of the machine's clock was a wrong one itself."""
 
@@ -46,14 +48,25 @@ class Reading:
     elapsed_s: float
     """By the monotonic clock, which the processes of one boot share."""
     time: datetime
+    off_s: float = 0.0
+    """How far the machine's clock is ahead."""
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether the machine's clock agrees."""
+        return abs(self.off_s) < _AGREE_S
 
 
 class SteadyClock:
-    """A clock that never jumps and never goes back.
+    """A clock that neither jumps nor goes back by itself.
 
     It begins with the time of the machine's clock and goes on by the monotonic clock. If the machine's clock differs, because it
     was set, the steady one runs a tenth faster or slower until both agree. So a setting of the clock changes no lease, deadline or
     pause by more than a tenth, and the times that are stored and shown are right again after a while.
+
+    Between several machines that would be hours in which each takes the leases of others for ended. So if the machine's clock
+    agrees with a machine on which both clocks agree, it is the steady one that is wrong (`agree`): after a boot with a wrong
+    clock, or in a virtual machine that was paused.
     """
 
     def __init__(
@@ -87,7 +100,21 @@ class SteadyClock:
             passed = timedelta(seconds=max(at - self._at, 0.0))
             even, most = self._time + passed, passed * _MOST_CORRECTED
             self._at, self._time = at, even + max(-most, min(shown - even, most))
-            return Reading(self._boot, at, self._time)
+            return Reading(self._boot, at, self._time, (shown - self._time).total_seconds())
+
+    def agree(self, other: Reading, *, within_s: float) -> bool:
+        """Go on from the time of the machine's clock if another machine confirms it; return whether it did.
+
+        ``other``: what a clock of the other machine showed at some moment of the last ``within_s``.
+        """
+        if not other.is_even or self.reading().is_even:
+            return False
+        with self._lock:
+            shown = self.machine.now()
+            if not -_AGREE_S <= (shown - other.time).total_seconds() <= within_s + _AGREE_S:
+                return False
+            self._at, self._time = self._monotonic(), shown
+            return True
 
 
 def boot_id() -> str:

@@ -73,6 +73,38 @@ def test_after_another_boot_time_does_not_go_back(boot: str) -> None:
     assert seconds(machine.clock(boot=boot, since=stored)) == HOUR_S + 5.0
 
 
+@pytest.mark.parametrize("was_off_s", [-HOUR_S, 3 * HOUR_S])
+def test_a_clock_that_alone_is_wrong_is_set(was_off_s: float) -> None:
+    """After a boot with a wrong clock that was set right, or a pause of the virtual machine that no clock has counted."""
+    machine, other = Machine(is_off_s=was_off_s), Machine(elapsed_s=100.0)
+    clock = machine.clock()
+    machine.elapsed_s, machine.is_off_s = 110.0, 0.0
+    assert seconds(clock) != pytest.approx(110.0, abs=60.0)
+    assert clock.agree(other.clock(boot="other").reading(), within_s=30.0)
+    assert clock.now() == machine.now()
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "other_off_s", "own_off_s"),
+    [
+        (100.0, 0.0, -HOUR_S),  # this machine's clock alone was set
+        (100.0, -HOUR_S, -HOUR_S),  # both were: both clocks go on as they are
+        (50.0, 0.0, -20.0),
+        (100.0, 0.0, 1.0),
+    ],
+)
+def test_a_clock_is_not_set_without_another_that_confirms_it(
+    elapsed_s: float, other_off_s: float, own_off_s: float
+) -> None:
+    machine, other = Machine(), Machine()
+    clock, others = machine.clock(), other.clock(boot="other")
+    other.elapsed_s, other.is_off_s = elapsed_s, other_off_s
+    machine.elapsed_s, machine.is_off_s = 110.0, own_off_s
+    before = seconds(clock)
+    assert not clock.agree(others.reading(), within_s=30.0)
+    assert seconds(clock) == before
+
+
 def test_a_stored_time_far_in_the_future_is_not_believed() -> None:
     wrong = Reading("another", 5.0, START + timedelta(days=3650))
     assert seconds(Machine().clock(since=wrong)) == 0.0

@@ -13,14 +13,14 @@ import pytest
 import structlog
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_kit.clock import Clock, SteadyClock, SystemClock
+from kubevnfm_kit.clock import Clock, Reading, SteadyClock, SystemClock
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
 from kubevnfm_kit.owners import Owners
 from kubevnfm_store.query import AllOf, by
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Taken
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
-from kubevnfm_worker.steady import CLOCKS, steady_clock
+from kubevnfm_worker.steady import CLOCKS, Others, keep_reading, steady_clock
 from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
 from worlds.set_clock import SetClock
@@ -734,3 +734,15 @@ async def test_the_time_of_a_service_goes_on_in_the_next_process(store: MoodySto
     machine.advance(3 * 3600.0)
     async with steady_clock(store, machine) as clock:
         assert clock.now() - began < timedelta(minutes=30)
+
+
+async def test_a_clock_that_alone_is_wrong_is_set_while_another_machine_runs(store: MoodyStore) -> None:
+    """Not by what a machine has stored that no longer runs."""
+    right = datetime.now(UTC)
+    machine = SetClock(right - timedelta(hours=1))
+    clock = SteadyClock(machine)
+    machine.at, others = right, Others(store, clock)
+    for age_s, is_set in [(20.0, False), (20.0, False), (10.0, True)]:
+        await keep_reading(store, Reading("another-machine", 5.0, right - timedelta(seconds=age_s)))
+        await others.compare()
+        assert (abs(clock.now() - right) < timedelta(minutes=1)) == is_set
