@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -482,7 +482,8 @@ class TestLab(MachinesSuite):
 class TestHardenedOpenSsh:
     """An sshd that allows less than usual, or a machine that prints something of its own."""
 
-    FOLDER = ".kubevnfm-test-hardened"
+    FOLDER = f".kubevnfm-test-{new_id()[:8]}"  # in the home of the account, which other runs of the tests have too
+    PASSWORD = "of-the-login"
 
     @asynccontextmanager
     async def machine(self, tmp_path: Path, settings: str, *, sftp: bool = True) -> AsyncIterator[Machine]:
@@ -491,9 +492,8 @@ class TestHardenedOpenSsh:
             if sshd.username != "root":
                 pytest.skip("sudo is not set up for the account that runs the tests")
             address = Address("node1", "instance", "vnfc-1", server.host)
-            machine = await SshMachines(KnownKeys(), networks(), port=server.port).reach(
-                address, server.login, within_s=10.0
-            )
+            login = replace(server.login, password=self.PASSWORD)
+            machine = await SshMachines(KnownKeys(), networks(), port=server.port).reach(address, login, within_s=10.0)
             try:
                 yield machine
             finally:
@@ -506,6 +506,15 @@ class TestHardenedOpenSsh:
             await machine.upload(self.FOLDER, {"a": b"x"})
             runs = [machine.run(["sleep", "0.1"], task="t", timeout_s=60) for _ in range(4)]
             assert await asyncio.gather(*runs, machine.read(f"{self.FOLDER}/a", limit=9)) == [0, 0, 0, 0, b"x"]
+            # Those that are cancelled while they begin neither run on nor count any more.
+            for pause_s in (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05):
+                cancelled = asyncio.create_task(machine.run(["sleep", "86401"], task="t", timeout_s=86400))
+                await asyncio.sleep(pause_s)
+                cancelled.cancel()
+                await asyncio.gather(cancelled, return_exceptions=True)
+            async with asyncio.timeout(60):
+                while await machine.run(["pgrep", "-f", "^sleep 8640[1]"], task="t", timeout_s=20) == 0:
+                    pass
 
     async def test_an_sshd_with_one_session_is_named(self, tmp_path: Path) -> None:
         async with self.machine(tmp_path, "MaxSessions 1\n") as machine:
@@ -519,16 +528,20 @@ class TestHardenedOpenSsh:
         async with self.machine(tmp_path, "MaxSessions 1\n", sftp=False) as machine:
             large = bytes(range(256)) * 4096
             await machine.upload(folder, {"a b": b"one\n", "empty": b"", "large": large})
-            await machine.upload(folder, {"a b": b"two\n", "large": large})
-            reads = [machine.read(f"{folder}/{name}", limit=2**21) for name in ("a b", "empty", "large", "missing")]
-            assert await asyncio.gather(*reads) == [b"two\n", b"", large, b""]
+            odd = "-n\\ of\n$(x) ü"
+            await machine.upload(folder, {"a b": b"two\n", "large": large, odd: b"odd"})
+            names = ("a b", "empty", "large", odd, "missing")
+            reads = [machine.read(f"{folder}/{name}", limit=2**21) for name in names]
+            assert await asyncio.gather(*reads) == [b"two\n", b"", large, b"odd", b""]
             assert await machine.read(f"{folder}/large", limit=3) == large[:3]
             shown: list[bytes] = []
             command = ["stat", "-c", "%a", self.FOLDER, folder, f"{folder}/a b"]
             assert await machine.run(command, task="t", timeout_s=20, output=shown.append) == 0
             assert b"".join(shown).split() == [b"700", b"700", b"600"]
-            with pytest.raises(TransferRefused, match="Not a directory"):
-                await machine.upload(f"{folder}/large/x", {"a": b""})
+            # The machine names the folder, as it may show a secret that it has printed.
+            with pytest.raises(TransferRefused, match="Not a directory") as refused:
+                await machine.upload(f"{folder}/large/{self.PASSWORD}", {"a": b""})
+            assert self.PASSWORD not in str(refused.value)
 
     async def test_what_a_machine_prints_in_place_of_sftp_is_in_the_error(self, tmp_path: Path) -> None:
         """As cloud images do for root, and a noisy ~/.bashrc for all."""

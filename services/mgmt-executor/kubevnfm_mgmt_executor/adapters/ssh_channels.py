@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -20,6 +20,7 @@ _REFUSED_ALONE: Final = 5
 _REFUSED_PAUSE_S: Final = 0.2
 """sshd counts a channel for a moment after its end, so a refusal while no other command runs is believed after some tries."""
 
+Opened = TypeVar("Opened", "asyncssh.SSHClientProcess[bytes]", asyncssh.SFTPClient)
 T = TypeVar("T")
 
 
@@ -38,9 +39,10 @@ class Channels:
         self._lasting = 0
         """How many of the open ones last as long as the connection."""
         self._changed = asyncio.Event()
+        self._ending: set[asyncio.Task[None]] = set()
 
-    async def open(self, start: Callable[[], Awaitable[T]], *, task: str = "", lasts: bool = False) -> T:
-        """Return what ``start`` opens, when there may be another one; `ended` follows, unless it ``lasts``.
+    async def open(self, start: Callable[[], Awaitable[Opened]], *, task: str = "", lasts: bool = False) -> Opened:
+        """Return what ``start`` opens, when there may be another one; `end` follows, unless it ``lasts``.
 
         Raises ConnectionLost, SessionRefused; asyncssh.SFTPError.
         """
@@ -50,32 +52,65 @@ class Channels:
                 await self._changed.wait()
             others = self._open
             self._open += 1
+            opening = asyncio.ensure_future(start())
             try:
-                opened = await self._started(start, task)
+                opened = await self._started(opening, task)
             except asyncssh.ChannelOpenError as error:
-                self.ended()
+                self._ended()
                 refused = await self._learn(error, others, refused, task)
             except BaseException:
-                self.ended()
+                self._end_late(opening)
                 raise
             else:
                 self._lasting += lasts
                 return opened
 
-    def ended(self) -> None:
-        """Let another one be opened."""
+    def end(self, opened: Opened) -> None:
+        """Close a channel. Another one may be opened when the machine has closed it too, which sshd does when its command has ended."""
+
+        async def closed() -> None:
+            try:
+                if isinstance(opened, asyncssh.SFTPClient):
+                    opened.exit()
+                else:
+                    opened.close()
+                await opened.wait_closed()
+            finally:
+                self._ended()
+
+        self._in_background(closed())
+
+    def _end_late(self, opening: asyncio.Future[Opened]) -> None:
+        """End what is being opened for a caller that has gone: its command would run on, and count."""
+
+        async def opened() -> None:
+            await asyncio.wait({opening})
+            if opening.cancelled() or opening.exception() is not None:
+                self._ended()
+            else:
+                self.end(opening.result())
+
+        self._in_background(opened())
+
+    def _in_background(self, ending: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(ending)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _ended(self) -> None:
         self._open -= 1
         # A new event each time: those that wait for the next change must not see this one.
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _started(self, start: Callable[[], Awaitable[T]], task: str) -> T:
-        opening = asyncio.timeout(COMMAND_S)
+    async def _started(self, opening: asyncio.Future[Opened], task: str) -> Opened:
+        within = asyncio.timeout(COMMAND_S)
         try:
-            async with opening:
-                return await start()
+            # The library forgets a channel whose opening is cancelled, and the machine then starts the command all the same.
+            async with within:
+                return await asyncio.shield(opening)
         except TimeoutError as error:
-            if not opening.expired():
+            if not within.expired():
                 raise
             reason = f"the machine opened no channel within {COMMAND_S:.0f} s"
             raise ConnectionLost(reason, node=self.node, task=task) from error

@@ -11,9 +11,11 @@ from typing import Final
 
 import asyncssh
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.printable import printable
+from kubevnfm_secrets import Mask
 
 from kubevnfm_mgmt_executor.adapters import ssh_channels
-from kubevnfm_mgmt_executor.adapters.ssh_channels import Channels, plain
+from kubevnfm_mgmt_executor.adapters.ssh_channels import LONGEST_REASON, Channels, plain
 from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, SessionRefused, TransferRefused, UploadDamaged
 
 CHUNK: Final = 256 * 1024
@@ -38,7 +40,7 @@ chmod 600 -- "$1"
 cat >"$1"
 """
 _READ: Final = 'if [[ -e $1 ]]; then head -c "$2" -- "$1"; fi\n'
-_SHA256: Final = 'if [[ -e $1 ]]; then sha256sum -- "$1" | cut -c -64; fi\n'
+_SHA256: Final = 'if [[ -e $1 ]]; then sha256sum <"$1" | cut -c -64; fi\n'
 _MARKED: Final = "printf '%s\\n' \"$0\"\n"
 """Before the output of each command: what a login shell prints first is no part of it."""
 _MOST_SAID: Final = 64 * 1024
@@ -47,9 +49,9 @@ _MOST_SAID: Final = 64 * 1024
 class SshFiles:
     """Reads and writes files through the channels of a connection; relative paths begin in the login's home."""
 
-    def __init__(self, channels: Channels, printed: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, channels: Channels, printed: Callable[[], Awaitable[str]], mask: Mask) -> None:
         """``printed``: returns what the machine prints when a command begins, masked, as the end of an error's text."""
-        self._channels, self._printed = channels, printed
+        self._channels, self._printed, self._mask = channels, printed, mask
         self._sftp: asyncssh.SFTPClient | None = None
         self._has_sftp = True
         self._private: set[str] = set()
@@ -118,16 +120,15 @@ class SshFiles:
         try:
             said, complaint = await self._channels.timed(_talk(process, given, limit + _MOST_SAID))
         finally:
-            process.close()
-            self._channels.ended()
+            self._channels.end(process)
         if process.exit_status is None and process.exit_signal is None:
             raise ConnectionLost("the session ended before the command did", node=self._channels.node)
         _, found, output = said.partition(marker.encode() + b"\n")
         if process.exit_status != 0 or not found:
-            text = complaint.decode("utf-8", "replace") or f"a command ended with {process.exit_status}"
-            raise TransferRefused(
-                f"file transfer: {plain(ValueError(text.strip()))}{await self._printed()}", node=self._channels.node
-            )
+            text = complaint.decode("utf-8", "replace").strip() or f"a command ended with {process.exit_status}"
+            # Printable first: a control character within a secret would hide it from the mask.
+            reason = self._mask(printable(text))[:LONGEST_REASON]
+            raise TransferRefused(f"file transfer: {reason}{await self._printed()}", node=self._channels.node)
         return output[:limit]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -33,12 +33,13 @@ NOT_FOUND: Final = 127
 """The exit code of a shell for a program that it does not find (POSIX 2.8.2); sudo never returns it for a refusal."""
 KILLED: Final = 128 + 9
 """The exit code that a shell, or sudo, returns for a command that KILL ended."""
-LIFELINE: Final = """trap : TERM
+LIFELINE: Final = """over=
+trap over=1 TERM
 exec 8<&0 </dev/null
 { while read -r _ <&8; do :; done; kill -TERM 0; } >/dev/null 2>&1 &
 exec 8<&-
-"$@"
-code=$?
+code=143
+if [ -z "$over" ]; then "$@"; code=$?; fi
 kill "$!" 2>/dev/null
 exit "$code"
 """
@@ -47,7 +48,8 @@ exit "$code"
 sshd itself kills no process, and its signals reach neither a command under sudo nor one of a root login. TERM goes to
 the process group: under timeout(1) that is the command with all processes that it started, and nothing else. The shell
 itself survives TERM until the command ends: otherwise timeout(1) would end with it and send no KILL to a command that
-ignores TERM. Once the command has ended there is no KILL: a process that it started, and that ignores TERM, stays.
+ignores TERM. After TERM no command begins, since it would not get it. Once the command has ended there is no KILL: a
+process that it started, and that ignores TERM, stays.
 """
 
 
@@ -65,7 +67,8 @@ class SshMachine:
         self._as_root: Sequence[str] = ()
         self._sudo_reads_password = False
         self._channels = Channels(connection, node)
-        self._files = SshFiles(self._channels, self._printed)
+        self._mask = Mask([login.password] if login.password else [])
+        self._files = SshFiles(self._channels, self._printed, self._mask)
 
     async def find_way_to_root(self) -> None:
         """Find out how the user becomes root: it is root, or sudo needs no password, or sudo reads it on standard input."""
@@ -96,7 +99,7 @@ class SshMachine:
         return (await self._said(["true"], as_root=False))[1]
 
     async def _said(self, argv: Sequence[str], *, as_root: bool) -> tuple[int | None, str]:
-        printed = CollectedOutput(Mask([self._login.password] if self._login.password else []))
+        printed = CollectedOutput(self._mask)
         code = await self.run(argv, task="", timeout_s=ssh_channels.COMMAND_S, output=printed.add, as_root=as_root)
         # Each line once: a ~/.bashrc is read by each shell of the command.
         text = " ".join(" ".join(dict.fromkeys(printed.last_lines().splitlines())).split())[
@@ -110,9 +113,15 @@ class SshMachine:
         """Run a command under a lifeline and a deadline on the machine itself; both signal all processes that it started."""
         guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
-        # Bytes: programs on the machine need not print UTF-8. Standard input stays open, because its end ends the command.
-        process = await self._channels.open(lambda: self._connection.create_process(command, encoding=None), task=task)
-        began = time.monotonic()
+        began = 0.0
+
+        def start() -> Awaitable[asyncssh.SSHClientProcess[bytes]]:
+            nonlocal began
+            began = time.monotonic()  # not after the machine's timeout(1), or an end by it would come too early
+            # Bytes: programs on the machine need not print UTF-8. Standard input stays open, because its end ends the command.
+            return self._connection.create_process(command, encoding=None)
+
+        process = await self._channels.open(start, task=task)
         try:
             # timeout(1) on the machine comes first, with its own grace. This one is for a machine that no longer
             # answers.
@@ -128,8 +137,7 @@ class SshMachine:
         finally:
             # If the command is still running, because this task was cancelled, the closed channel ends it by its
             # lifeline.
-            process.close()
-            self._channels.ended()
+            self._channels.end(process)
         # sshd sends an exit status or a signal for every command that ends (RFC 4254, 6.10); a channel without one
         # broke.
         if process.exit_status is None:
