@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.autoscalers import Limits
-from kubevnfm_infra_k8s.domain.changing.unchangeable import unchangeable_fields
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.changing.room_making import make_room
+from kubevnfm_infra_k8s.domain.changing.unchangeable import Replacing, unchangeable_fields
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.reading.claims import asks_for
@@ -365,3 +367,86 @@ def test_the_fields_that_cannot_be_changed_are_read_from_a_refusal(message: str,
     """CR-035: as Kubernetes 1.34 writes them; the rest of the message is Go's form of the object."""
     assert unchangeable_fields(ObjectRefused("x", message, http_status=422)) == fields
     assert unchangeable_fields(ObjectRefused("x", message, http_status=403)) == ""
+
+
+def test_what_takes_data_machines_or_others_with_it_is_never_replaced(make: Make) -> None:
+    """CR-035: whatever the request and the manifest allow, and also when a change is taken back."""
+    labels = {"labels": {"kubevnfm.io/vnf-instance-id": "i"}}
+    made = {"annotations": {"kubevnfm.io/operation-id": "op", "kubevnfm.io/replace": "true"}}
+
+    def obstacle(kind: str, version: str, spec: Any = None, *, is_undo: bool = False) -> str:
+        body = make(kind, "a", api_version=version, metadata=made)
+        there = make(
+            kind,
+            "a",
+            api_version=version,
+            spec=spec or {},
+            metadata={**labels, "annotations": {"kubevnfm.io/operation-id": "op"}},
+        )
+        resource = Resource(version, kind, kind.lower(), namespaced=True)
+        wanted = Wanted(ObjectKey(version, kind, "n", "a"), body, resource, "f", "d")
+        return Replacing("i", (kind,), is_undo).obstacle(wanted, there)
+
+    for kind, version, what in (
+        ("Namespace", "v1", "all that is in it"), ("CustomResourceDefinition", "apiextensions.k8s.io/v1", "all resources of its kind"),
+        ("PersistentVolume", "v1", "its data"), ("PersistentVolumeClaim", "v1", "its data"),
+        ("DataVolume", "cdi.kubevirt.io/v1beta1", "its data"), ("Cluster", "cluster.x-k8s.io/v1beta1", "its machines"),
+    ):  # fmt: skip
+        assert obstacle(kind, version, is_undo=True) == f"{what} would go with it; give the new one another name"
+    machine = ("VirtualMachine", "kubevirt.io/v1")
+    assert obstacle(*machine, {"dataVolumeTemplates": [{}]}).startswith("its data would go")
+    assert not obstacle(*machine)
+    plain = {"metadata": {"name": "a", "annotations": {"kubevnfm.io/operation-id": "op"}}}
+    replacing = Replacing("i", is_undo=True)
+    wanted = Wanted(
+        ObjectKey("v1", "Secret", "n", "a"), plain, Resource("v1", "Secret", "secrets", namespaced=True), "f", "d"
+    )
+    # Only what the same change has made.
+    assert not replacing.obstacle(wanted, {"metadata": {**labels, **plain["metadata"]}})
+    assert replacing.obstacle(wanted, {"metadata": {**labels, "annotations": {"kubevnfm.io/operation-id": "other"}}})
+
+
+async def test_what_another_party_has_put_in_the_place_is_not_deleted(make: Make) -> None:
+    """CR-035: the object that was examined before has another uid."""
+    key = ObjectKey("apps/v1", "Deployment", "n", "web")
+    wanted = Wanted(
+        key, make("Deployment", "web"), Resource("apps/v1", "Deployment", "deployments", namespaced=True), "f", "d"
+    )
+    there: Any = {"metadata": {"uid": "theirs"}}
+
+    async def get(*_: Any) -> Any:
+        return there
+
+    wait: Any = SimpleNamespace(cluster=SimpleNamespace(get=get), vnf_instance_id="i")
+    with pytest.raises(ForeignObjects, match="Deployment n/web"):
+        await make_room(wait, cast("Any", None), wanted, "ours")
+    there["metadata"]["labels"] = {"kubevnfm.io/vnf-instance-id": "i"}
+    assert await make_room(wait, cast("Any", None), wanted, "ours") == (wanted.body, there)
+
+
+async def test_the_number_of_an_autoscaler_outlives_a_replacement(make: Make) -> None:
+    """CR-035, MC-114: without it the new object begins with one pod."""
+    key = ObjectKey("apps/v1", "Deployment", "n", "web")
+    body = make("Deployment", "web", spec={"selector": {}})
+    wanted = Wanted(
+        key,
+        body,
+        Resource("apps/v1", "Deployment", "deployments", namespaced=True),
+        "f",
+        "d",
+        autoscaled_at=("spec", "replicas"),
+    )
+    found = [{"metadata": {"uid": "u"}, "spec": {"replicas": 7}}, None]
+
+    async def get(*_: Any) -> Any:
+        return found.pop(0)
+
+    async def ignored(*_: Any, **__: Any) -> None:
+        return None
+
+    wait: Any = SimpleNamespace(
+        cluster=SimpleNamespace(get=get, delete=ignored), vnf_instance_id="i", left_s=lambda: 9.0
+    )
+    sent, there = await make_room(wait, cast("Any", SimpleNamespace(on=ignored)), wanted, "u")
+    assert there is None
+    assert sent["spec"] == {"selector": {}, "replicas": 7}

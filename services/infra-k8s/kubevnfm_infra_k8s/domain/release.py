@@ -74,6 +74,8 @@ class Entry:
     """Kubernetes removes it after a time (`passing_objects`); of a kind of which no object stays, also if this is not stored."""
     was_brought_up: bool = False
     """An operation has waited for all that it had to. One that is passing, and gone by now, has ended then."""
+    ended_as: str = ""
+    """The digest of the manifest with which it has ended, as long as no object of the present one was made: a change can be refused."""
     claim_templates: tuple[str, ...] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
     claims: tuple[OwnedClaim, ...] = ()
@@ -266,11 +268,14 @@ class Release:
     def collected(self, there: Collection[ObjectKey], *, operation_id: str) -> frozenset[ObjectKey]:
         """Return the objects that Kubernetes removes after a time, that an earlier operation has made, and that are gone by now.
 
-        A Job is among them if that operation has come to its good end, since one that has failed can be gone too.
+        A Job is among them if an operation, also this one, has waited for all that it had to, since one that has failed can be gone too.
         """
-        if self.applied_by.partition("/")[0] in ("", operation_id):
-            return frozenset()
-        mine = (each for each in self.entries if each.uid and (is_passing_kind(each.key) or each.was_brought_up))
+        is_later = self.applied_by.partition("/")[0] not in ("", operation_id)
+        mine = (
+            each
+            for each in self.entries
+            if each.uid and (each.was_brought_up or (is_later and is_passing_kind(each.key)))
+        )
         return frozenset(each.key for each in mine if each.key not in there)
 
     def brought_up(self) -> Release:
@@ -367,6 +372,17 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
     )
     if known is not None and known.digest == wanted.digest:
         return entry
+    if known is None:
+        return entry
     # Another manifest is another Job, which has yet to run. One that Kubernetes removes after a time is gone for good.
     may_go = entry.is_passing or is_passing_kind(entry.key)
-    return replace(entry, is_complete=False, was_brought_up=False, uid="" if may_go else entry.uid)
+    was_made = bool(known.uid)
+    has_ended = not was_made and known.ended_as == wanted.digest
+    ended_as = known.digest if known.is_complete or known.was_brought_up else "" if was_made else known.ended_as
+    return replace(
+        entry,
+        is_complete=has_ended,
+        was_brought_up=False,
+        uid="" if may_go else entry.uid,
+        ended_as=ended_as if may_go and not has_ended else "",
+    )

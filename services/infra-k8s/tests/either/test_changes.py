@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, VduTarget
+from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotReady, ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, annotations_of, labels_of
-from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object
+from kubevnfm_store.sqlite.store import SqliteStore
+from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
+from worlds.lives import Lives
 
 VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
 
@@ -87,18 +90,23 @@ async def test_other_manifests_are_applied_and_what_they_lack_is_pruned(ground: 
     assert await ground.shown("v1", "Namespace", place) is not None
 
 
+def a_disk(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a volume, and the spec of a claim that only it serves."""
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": name, "resources": {"requests": {"storage": "1Mi"}}}
+    volume = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "capacity": {"storage": "1Mi"},
+        "hostPath": {"path": "/tmp/disk"},
+    }
+    return an_object("PersistentVolume", name, spec=volume), claim
+
+
 async def test_a_stateful_set_mounts_its_claim_templates_and_its_claims_go_with_it(ground: Any) -> None:
     """CR-023, CR-029: an API server accepts a mount that only a claim template names."""
     pod = a_pod()
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
-    disk = ground.own_name("disk")
-    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": disk, "resources": {"requests": {"storage": "1Mi"}}}
-    volume = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": disk,
-        "capacity": {"storage": "1Mi"},
-        "hostPath": {"path": "/tmp/disk"},
-    }
+    volume, claim = a_disk(ground.own_name("disk"))
     spec = {
         "serviceName": "db",
         "replicas": 1,
@@ -110,7 +118,7 @@ async def test_a_stateful_set_mounts_its_claim_templates_and_its_claims_go_with_
         "Service", "db", spec={"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
     )
     await ground.apply(
-        an_object("PersistentVolume", disk, spec=volume),
+        volume,
         service,
         an_object("StatefulSet", "db", api_version="apps/v1", spec=spec),
     )
@@ -190,3 +198,87 @@ async def test_a_job_that_runs_is_not_replaced_by_itself(ground: Any) -> None:
         await ground.site.replace({"f.yaml": [a_job("once", command="echo two")]}, operation="other", **place)
     await ground.site.replace({"f.yaml": [a_job("once")]}, operation="change", attempt=2, is_undo=True, **place)
     assert (await ground.shown("batch/v1", "Job", "once"))["status"]["succeeded"] == 1
+
+
+def a_database(service: str, claim: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """Return a StatefulSet whose claim goes with it; the name of its service cannot be changed."""
+    pod = a_pod()
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    spec = {
+        "serviceName": service,
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": pod,
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    return an_object("StatefulSet", "db", api_version="apps/v1", spec=spec, metadata=metadata)
+
+
+async def test_a_replacement_keeps_claims_and_is_taken_back(ground: Any, store: SqliteStore) -> None:
+    """CR-035: beside a new kind, whatever the process dies at, and without the annotation in the earlier manifest."""
+    deaths, handlers = Lives(), ground.site.handlers
+    mortal = ground.site.with_changes(
+        clusters=deaths.clusters(handlers.clusters), releases=StoredReleases(deaths.store(store))
+    )
+    volume, disk = a_disk(ground.own_name("disk"))
+    await ground.apply(volume, a_database("one", disk))
+    place = {"instance": ground.namespace, "namespace": ground.namespace, "operation": "change"}
+
+    async def seen() -> tuple[str, ...]:
+        found = [
+            await ground.shown("apps/v1", "StatefulSet", "db"),
+            await ground.shown("v1", "PersistentVolumeClaim", "data-db-0"),
+        ]
+        assert found[0]["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete"
+        return found[0]["spec"]["serviceName"], *(each["metadata"]["uid"] for each in found)
+
+    _, first, claim = await seen()
+    changed = [
+        volume,
+        things_of(f"{ground.namespace}.example.com"),
+        a_database("two", disk, annotations={"kubevnfm.io/replace": "true"}),
+    ]
+    await deaths.until_done(lambda: mortal.replace({"f.yaml": changed}, **place))
+    assert {each.partition(" ")[0] for each in deaths.deaths} >= {"patch", "delete", "apply"}
+    service, second, kept = await seen()
+    assert (service, kept) == ("two", claim)
+    assert second != first
+    await deaths.until_done(
+        lambda: mortal.replace(
+            {"f.yaml": [volume, a_database("one", disk)]}, package_id="p-before", attempt=2, is_undo=True, **place
+        )
+    )
+    service, third, kept = await seen()
+    assert (service, kept) == ("one", claim)
+    assert third not in (first, second)
+
+
+async def test_what_would_not_come_again_is_not_replaced(ground: Any) -> None:
+    """CR-035: what holds data, and an object that would be refused also as a new one; both are named, and stay."""
+    volume, claim = a_disk(ground.own_name("disk"))
+    before = [volume, with_selector("a"), an_object("PersistentVolumeClaim", "data", spec=claim)]
+    before[1]["spec"]["template"]["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    await ground.apply(*before)
+    web: Any = await ground.shown("apps/v1", "Deployment", "web")
+    after = [
+        volume,
+        with_selector("b"),
+        an_object("PersistentVolumeClaim", "data", spec={**claim, "accessModes": ["ReadOnlyMany"]}),
+    ]
+    after[1]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "missing", "mountPath": "/data"}]
+    with pytest.raises(ObjectsRefused) as caught:
+        await ground.site.replace(
+            {"f.yaml": after}, instance=ground.namespace, namespace=ground.namespace,
+            replace_kinds=("Deployment", "PersistentVolumeClaim"),
+        )  # fmt: skip
+    said = sorted(str(each) for each in caught.value.refusals)
+    assert len(said) == 2
+    assert said[0].startswith(f"Deployment {ground.namespace}/web: ")
+    assert 'volumeMounts[0].name: Not found: "missing"' in said[0]
+    assert "immutable" not in said[0]
+    assert said[1].endswith(
+        "so the object would have to be replaced: its data would go with it; give the new one another name"
+    )
+    now: Any = await ground.shown("apps/v1", "Deployment", "web")
+    assert now["metadata"]["uid"] == web["metadata"]["uid"]

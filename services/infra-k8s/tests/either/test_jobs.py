@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ApplyObjects
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_worker.outcome import Done, NotYet
 from packages.kubernetes_objects import a_deployment, a_job, a_pod
@@ -44,10 +44,19 @@ async def test_a_job_that_was_seen_complete_stays_complete(ground: Any) -> None:
     done = await applying
     assert [each.name for each in done.objects] == ["once", "web"]
     # A retry of the step must not run it once more.
-    await ground.apply(
-        a_job("once", ttlSecondsAfterFinished=0), {**web, "spec": {**web["spec"], "replicas": 0}}, attempt=2
-    )
+    job, none = a_job("once", ttlSecondsAfterFinished=0), {**web, "spec": {**web["spec"], "replicas": 0}}
+    await ground.apply(job, none, attempt=2)
     assert await ground.shown("batch/v1", "Job", "once") is None
+    # Nor a change that is refused, and taken back.
+    wrong = a_deployment()
+    wrong["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "missing", "mountPath": "/data"}]
+    other = a_job("once", command="echo", ttlSecondsAfterFinished=0)
+    place = {"instance": ground.namespace, "namespace": ground.namespace, "operation": "change"}
+    with pytest.raises(ObjectsRefused):
+        await ground.site.replace({"f.yaml": [other, wrong]}, **place)
+    await ground.site.replace({"f.yaml": [job, none]}, package_id="p-before", attempt=2, is_undo=True, **place)
+    (once, _) = (await ground.site.handlers.releases.get(ground.namespace)).entries
+    assert (once.uid, once.is_complete) == ("", True)
     assert (await ground.delete()).count == 2
 
 

@@ -104,16 +104,11 @@ class ApplyRun:
             raise ForeignObjects(taken, way_out="rename the StatefulSets or their claim templates")
         if foreign and not self.adopt:
             raise ForeignObjects(foreign, way_out="delete or rename them" if self.only is not None else "")
-        replaced: frozenset[ObjectKey] = frozenset()
-        # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
-        # run was done when they were created, unless their manifests are others now.
-        if plan.all_served and (is_first or self.rehearses):
-            replacing = self.replacing and replace(
-                self.replacing,
-                not_ours={*sharers, *foreign, *(each.key for each in release.entries if each.is_adopted)},
-            )
-            writable = [each for each in sent if not each.is_read_only]
-            replaced = await rehearse(self.wait.cluster, writable, there, replacing)
+        adopted = {each.key for each in release.entries if each.is_adopted}
+        writable = [each for each in sent if not each.is_read_only]
+        replaced: Mapping[ObjectKey, str] = {}
+        if is_first or self.rehearses:
+            replaced = await self._rehearse(plan, writable, there, {*sharers, *foreign, *adopted})
         keys = {each.key for each in persistent}
         marked = release.sharing(sharers, among=keys).adopting(foreign)
         # For most sets this is what was stored above.
@@ -151,6 +146,22 @@ class ApplyRun:
         log.info("objects_applied", namespace=plan.namespace, objects=len(objects))
         # The same attempt may apply some of the objects once more.
         return await self.releases.save(replace(run.release, stages=Stages()).confirmed({}, applied_by=applied_by))
+
+    async def _rehearse(
+        self, plan: Plan, objects: Sequence[Wanted], there: Mapping[ObjectKey, Body], not_ours: Collection[ObjectKey]
+    ) -> Mapping[ObjectKey, str]:
+        """Return the uids of the objects that have to be replaced. Raises ObjectsRefused.
+
+        For objects that exist already, it was done when they were created, unless their manifests are others now.
+        """
+        replacing = self.replacing and replace(self.replacing, not_ours=not_ours)
+        if plan.all_served:
+            return await rehearse(self.wait.cluster, objects, there, replacing)
+        if replacing is None:
+            return {}
+        # Before its definition is applied, a custom resource would be rejected.
+        present = [each for each in objects if each.key in there]
+        return await rehearse(self.wait.cluster, present, there, replacing, only_unchangeable=True)
 
     async def _ended(
         self, objects: Sequence[Wanted], release: Release, there: Mapping[ObjectKey, Body]

@@ -8,7 +8,9 @@ have registered counts, unless it names another object of the set.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -17,8 +19,9 @@ from kubevnfm_infra_k8s.domain.changing.handing_over import check_ignored, field
 from kubevnfm_infra_k8s.domain.changing.unchangeable import Replacing, refused_change, unchangeable_fields
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.step_warnings import StepWarnings, listening
 
 log = structlog.get_logger()
 
@@ -27,6 +30,9 @@ _WITHOUT_PERMISSION: Final = re.compile(r'\bUser "[^"]*" cannot ')
 _DENIAL: Final = re.compile(r'^admission webhook "(?P<name>[^"]*)" denied the request')
 _WEBHOOK_KINDS: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 _MISSING_LIMITS: Final = "failed quota"
+_OF_THE_PRESENT: Final = re.compile(r"exceeded quota|already allocated|metadata\.name\b|\" cannot patch resource ")
+"""Refusals because the present object is there, or because of another name: rights can be limited to names."""
+_LONGEST_STEM: Final = 56
 _LOOKING_AT_OTHERS: Final = frozenset({403, 404})
 """Answers of admission plugins, which read other objects. Validation (400, 422) reads only the object itself."""
 
@@ -70,13 +76,15 @@ async def rehearse(
     objects: Sequence[Wanted],
     there: Mapping[ObjectKey, Body],
     replacing: Replacing | None = None,
-) -> frozenset[ObjectKey]:
-    """Have the API server check all objects with a dry run; return those that have to be replaced.
+    *,
+    only_unchangeable: bool = False,
+) -> Mapping[ObjectKey, str]:
+    """Have the API server check all objects with a dry run; return the uids of those that have to be replaced.
 
-    ``there``: those of them that exist; ``replacing``: which of these may be replaced, None: none. Raises ObjectsRefused with
-    all errors that count.
+    ``there``: those of them that exist; ``replacing``: which of these may be replaced, None: none; ``only_unchangeable``: whether
+    other errors than fields that cannot be changed are left to the real apply. Raises ObjectsRefused with all errors that count.
     """
-    replaced: set[ObjectKey] = set()
+    replaced: dict[ObjectKey, str] = {}
     namespaces = {
         each.key.name for each in objects if each.key.api_kind == ("v1", "Namespace") and each.key not in there
     }
@@ -92,7 +100,7 @@ async def rehearse(
     ]
     if all(each.is_implied for each in checked):
         # The Namespace is sent first and by itself, so its apply says the same.
-        return frozenset()
+        return {}
 
     async def check(each: Wanted) -> None:
         present = there.get(each.key)
@@ -105,12 +113,21 @@ async def rehearse(
             if fields and present is not None and replacing is not None:
                 # Many are read with their metadata alone.
                 whole = await cluster.get(each.resource, each.key)
-                if whole is None or not (why := replacing.obstacle(each, whole)):
-                    replaced.add(each.key)
-                else:
+                if whole is None:
+                    return
+                if why := replacing.obstacle(each, whole):
                     refusals.append(refused_change(each, fields, why))
+                    return
+                # An update that is refused for one field says little of the others, and what is deleted has to come again.
+                if (wrong := await _refused_as_new(cluster, each)) and not may_be_cured(
+                    wrong, each.key, keys - {each.key}, webhooks
+                ):
+                    refusals.append(wrong)
+                replaced[each.key] = uid_of(whole)
             elif fields:
                 refusals.append(refused_change(each, fields))
+            elif only_unchangeable:
+                log.info("refusal_left_to_the_apply", object=str(each.key), reason=str(refusal))
             elif may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))
             else:
@@ -121,4 +138,25 @@ async def rehearse(
     await each_of(checked, check)
     if refusals:
         raise ObjectsRefused(refusals)
-    return frozenset(replaced)
+    return replaced
+
+
+async def _refused_as_new(cluster: Cluster, wanted: Wanted) -> ObjectRefused | None:
+    """Return why an object would not be created in the place of the present one.
+
+    It is rehearsed under a name that is free, since the present one is still there; what is said because of that does not count.
+    """
+    key = wanted.key
+    name = f"{key.name[:_LONGEST_STEM].rstrip('-.')}-{secrets.token_hex(3)}"
+    body = {**wanted.body, "metadata": {**wanted.body["metadata"], "name": name}}
+    try:
+        # Its warnings are those of the present name.
+        with listening(StepWarnings()):
+            await cluster.apply(wanted.resource, replace(key, name=name), body, dry_run=True)
+    except WebhookUnavailable:
+        return None
+    except ObjectRefused as refusal:
+        if _DENIAL.match(refusal.message) or _OF_THE_PRESENT.search(refusal.message):
+            return None
+        return ObjectRefused.with_status(str(key), refusal.message.replace(name, key.name), refusal.http_status)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -15,6 +15,8 @@ from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
 from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.joining import join
 from kubevnfm_infra_k8s.domain.changing.relabelling import with_labels
+from kubevnfm_infra_k8s.domain.changing.room_making import make_room
+from kubevnfm_infra_k8s.domain.changing.unchangeable import refused_change, unchangeable_fields
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import (
     ObjectRefused,
@@ -22,11 +24,9 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectsRefused,
     WebhookUnavailable,
 )
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled, labels_as
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle
-from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import WEBHOOK_PAUSES, ReadinessWait
 
@@ -58,8 +58,8 @@ class Sender:
     """The other instances that hold a cluster-scoped object."""
     webhooks: Collection[str]
     """The names of the admission webhooks of the set."""
-    replaced: Collection[ObjectKey] = ()
-    """The objects that are deleted first, because a field of them cannot be changed."""
+    replaced: Mapping[ObjectKey, str] = field(default_factory=dict)
+    """The uids of the objects that are deleted first, because a field of them cannot be changed."""
     is_again: bool = False
     """Whether objects that other instances have created are applied too: another party has changed them."""
 
@@ -134,8 +134,7 @@ class Sender:
             # Both instances may apply it at the same time; with the same label the order does not matter.
             body = labelled(body, labels_as(body, self._label(there, sharers)))
         if there is not None and wanted.key in self.replaced:
-            await self._remove(wanted)
-            there = None
+            body, there = await make_room(self.wait, self.progress, wanted, self.replaced[wanted.key])
         tries, since = 0, self.wait.clock.now()
         while True:
             try:
@@ -148,6 +147,10 @@ class Sender:
                         "object_applied_in_another_version", object=str(wanted.key), version=wanted.key.api_version
                     )
                 return applied
+            except ObjectRefused as refusal:
+                if there is not None and (fields := unchangeable_fields(refusal)):
+                    raise refused_change(wanted, fields) from refusal
+                raise
             # Retried here and not by the worker, because the webhook's own pods may be among the objects just sent.
             except WebhookUnavailable as error:
                 tries += 1
@@ -157,18 +160,6 @@ class Sender:
                 message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
-
-    async def _remove(self, wanted: Wanted) -> None:
-        """Delete an object, and return when it is gone. Raises ObjectsNotReady at the deadline."""
-        cluster, key, pause_s = self.wait.cluster, wanted.key, _FIRST_LOOK_S
-        while (body := await cluster.get(wanted.resource, key)) is not None:
-            if not field_at(body, "metadata", "deletionTimestamp"):
-                await cluster.delete(wanted.resource, key, uid=uid_of(body), propagation=propagation_of(key, body))
-            await self.progress.on(str(key), "is replaced, because a field of it cannot be changed", done=0, total=1)
-            if self.wait.left_s() <= pause_s:
-                raise ObjectsNotReady(f"to be replaced: {deletion_obstacle(key, body)}")
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
 
     def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
         """Return the instance whose label a shared object has: the present one, if it still holds it."""

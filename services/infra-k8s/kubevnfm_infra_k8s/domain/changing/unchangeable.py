@@ -7,15 +7,17 @@ another one has to be deleted and created again.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_csar.object_treatment import REPLACE_ANNOTATION, Keep
 
+from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
+    OPERATION_ANNOTATION,
     Body,
     Wanted,
     annotations_of,
@@ -33,6 +35,18 @@ _SIGNS: Final = re.compile(
 """How API servers say that a field cannot be changed (Kubernetes 1.34), and rules of definitions usually do."""
 _PLACE: Final = re.compile(r"(?: is invalid: |\[|, |^)([A-Za-z][\w.]*(?:\[[^\]\s]{1,100}\][\w.]*)*): ")
 _JOB: Final = ("batch", "Job")
+_DATA: Final = "its data would go with it"
+_MACHINES: Final = "its machines would go with it"
+_NEVER: Final[Mapping[tuple[str, str], str]] = {
+    ("", "Namespace"): "all that is in it would go with it",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "all resources of its kind would go with it",
+    ("", "PersistentVolume"): _DATA,
+    ("", "PersistentVolumeClaim"): _DATA,
+    ("cdi.kubevirt.io", "DataVolume"): _DATA,
+    (CORE, "Cluster"): _MACHINES,
+    (CONTROL_PLANE, "KubeadmControlPlane"): _MACHINES,
+}
+"""The kinds that are never replaced, whatever the request and the manifest allow, and why."""
 _MOST_PLACES: Final = 5
 _LONGEST_SEARCHED: Final = 4096
 
@@ -45,7 +59,7 @@ class Replacing:
     kinds: Collection[str] = ()
     """Those that the request names."""
     is_undo: bool = False
-    """Whether a change is taken back: a Job of it need not have ended."""
+    """Whether a change is taken back, and so what it has replaced."""
     not_ours: Collection[object] = ()
     """The keys of objects that existed before the instance, or that others share."""
 
@@ -54,11 +68,18 @@ class Replacing:
         kind, is_job = wanted.key.kind, wanted.key.group_kind == _JOB
         if labels_of(there).get(INSTANCE_LABEL) != self.vnf_instance_id or wanted.key in self.not_ours:
             return "it is not this instance's alone"
+        lost = _NEVER.get(wanted.key.group_kind, _DATA if field_at(there, "spec", "dataVolumeTemplates") else "")
+        if lost:
+            return f"{lost}; give the new one another name"
+        # An object that the change has only changed differs in no such field from its earlier manifest.
+        made_by = annotations_of(there).get(OPERATION_ANNOTATION)
+        if self.is_undo and made_by and made_by == annotations_of(wanted.body).get(OPERATION_ANNOTATION):
+            return ""
         if Keep.ON_CHANGE in wanted.keeps:
             return "it is to be kept in every change"
         if kind in self.kinds or annotations_of(wanted.body).get(REPLACE_ANNOTATION) == "true":
             return ""
-        if is_job and (self.is_undo or has_ended(there)):
+        if is_job and has_ended(there):
             return ""
         allowed = f'additionalParams.replace: [{kind}], or the annotation {REPLACE_ANNOTATION}: "true" of its manifest, allows it'
         return f"it has not ended; {allowed}" if is_job else allowed
