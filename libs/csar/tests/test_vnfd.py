@@ -306,7 +306,7 @@ def test_contradictions_about_what_is_not_used_are_warnings(
         (("      virtual_compute:", "      virtual_computer:"), "node masterNode: capability: virtual_computer is not known"),
         (("virtual_local_storage: [{size_of_storage: 45 GB}]", "virtual_local_storage: {size_of_storage: 45 GB}"),
          "node masterNode: virtual_compute.virtual_local_storage: a list expected"),
-        (("dhcp_enabled: true", "dhcp_enabled: yes"), "l3_protocol_data.dhcp_enabled: true or false expected, got 'yes'"),
+        (("dhcp_enabled: true", "dhcp_enabled: y"), "l3_protocol_data.dhcp_enabled: true or false expected, got 'y'"),
         (("cidr: 10.10", "cdir: 10.10"), "virtual_link_protocol_data[0].l3_protocol_data: cdir is not known"),
         (("      Vnflcm:", "      Vnflmc:"), "node VNF: interface: Vnflmc is not known (nearest known name: Vnflcm)"),
         (("instantiate_start: []", "instantiate_strat: []"), "node VNF: Vnflcm: instantiate_strat is not known"),
@@ -496,6 +496,17 @@ def test_facts_are_as_they_are_written(tmp_path: Path, name: str, written: str) 
     assert getattr(vnfd_of(tmp_path, files), name) == written
 
 
+@pytest.mark.parametrize(
+    ("written", "read"), [("no", False), ("OFF", False), ("Yes", True), ("True", True), ("n", None)]
+)
+def test_a_boolean_is_also_one_as_tacker_reads_it(tmp_path: Path, written: str, read: bool | None) -> None:
+    changed = flavour().replace("dhcp_enabled: true", f"dhcp_enabled: {written}")
+    links = (
+        vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed}).flavour("simple").virtual_links
+    )
+    assert {link.dhcp_enabled for link in links.values()} == {read}
+
+
 @pytest.mark.parametrize("number", ["1_0", "0b1", "3.5", "-1", "yes", "' 3'", "'٣'", "true", "9" * 25])
 def test_a_number_is_one_of_yaml_1_2(tmp_path: Path, number: str) -> None:
     changed = flavour().replace("max_number_of_instances: 4", f"max_number_of_instances: {number}")
@@ -563,7 +574,7 @@ def test_a_requirement_on_an_interface_is_no_vnic_type(
     ("body", "rule"),
     [
         ("vnic_type: requirements", "masterNode_CP1.vnic_type: requirements; normal, virtio, direct"),
-        (REQUIREMENT % ", support_mandatory: yes", "support_mandatory: true or false expected, got 'yes'"),
+        (REQUIREMENT % ", support_mandatory: y", "support_mandatory: true or false expected, got 'y'"),
         ("virtual_network_interface_requirements: [fast]", "requirements[0]: a map expected"),
     ],
 )

@@ -56,6 +56,13 @@ class AskedPort:
         return tuple(address for one in self.addresses for address in one.fixed)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a port that names no address gets what is asked: the VIM gives it one free address of each type."""
+        return all(one.dynamic == 1 and one.subnet_id is None for one in self.addresses) and len(self.addresses) == len(
+            {one.is_ipv6 for one in self.addresses}
+        )
+
+    @property
     def is_for_one(self) -> bool:
         """Whether it gives what only one port can have."""
         return self.link_port_id is not None or self.mac is not None or bool(self.fixed)

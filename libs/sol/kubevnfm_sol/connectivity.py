@@ -147,3 +147,4 @@ class ExtManagedVirtualLinkData(SolRequest):
     resource_provider_id: str | None = None
     resource_id: str
     vnf_link_port: tuple[JsonObject, ...] | None = None
+    ext_managed_multisite_virtual_link_id: str | None = None

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubevnfm_csar.vnfd.model import Cp, Flavour
+from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_sol.connection_points import AskedAddresses, AskedPoint, AskedPort
 
 MAC = "fa:16:3e:00:00:0"
-VNFD = Flavour(flavour_id="simple", file="vnfd.yaml", vdus={}, cps={"CP1": Cp(cp_id="CP1", vdu_id="VDU1")})
+VNFD = Flavour(
+    flavour_id="simple",
+    file="vnfd.yaml",
+    vdus={"VDU1": Vdu(vdu_id="VDU1"), "VDU2": Vdu(vdu_id="VDU2")},
+    cps={"CP1": Cp(cp_id="CP1", vdu_id="VDU1")},
+)
 
 
 def shown(amount: int = 2, name: str = "CP1") -> StackResources:
@@ -56,6 +62,11 @@ FITTING = [
         AskedPort("later", mac=f"{MAC}9"),
     ),
     AskedStack({"CP9": AskedPoint("CP9", "l", "net0", (AskedPort("a", mac=f"{MAC}1"),))}, {"net0": "net-9"}),
+    AskedStack(zones={"VDU1": ["nova:host-1"]}),
+    replace(
+        point(AskedPort("a", addresses=(AskedAddresses(False, dynamic=1, subnet_id="by-name"),))),
+        subnet_ids={"by-name": "s4"},
+    ),
 ]
 DIFFERING: list[tuple[AskedStack, str]] = [
     (AskedStack(counts={"VDU1": 3}), "VDU VDU1: asked for 3 machines, shown 2"),
@@ -93,6 +104,13 @@ def test_what_is_as_asked_has_no_difference(asked: AskedStack) -> None:
 def test_a_difference_names_both(asked: AskedStack, text: str) -> None:
     flavors = {"m1.large": Flavor(4, 8192), "m1.small": Flavor(1, 2048)}
     assert text in in_one(differences(asked, shown(), VNFD, flavors))
+
+
+def test_servers_with_names_of_their_own_may_be_those_of_any_vdu() -> None:
+    named = [server.model_copy(update={"vdu_id": "router"}) for server in shown().servers]
+    stack = shown().model_copy(update={"servers": tuple(named)})
+    assert differences(AskedStack(counts={"VDU1": 1, "VDU2": 1}), stack, VNFD, {}) == []
+    assert differences(AskedStack(counts={"VDU1": 3}), stack, VNFD, {}) == ["VDU VDU1: asked for 3 machines, shown 0"]
 
 
 def test_a_vdu_without_machines_needs_no_ports_and_many_differences_are_counted() -> None:

@@ -18,6 +18,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
     StackFailed,
     StackNameTaken,
+    StackNotAsAsked,
     StackNotDeleted,
     StackRefused,
     StackTimedOut,
@@ -96,6 +97,16 @@ async def test_a_stack_is_created_and_its_servers_are_reported(world: World) -> 
     assert order.parameters["nfv"]["CP"]["masterNode_CP1"] == {"network": "net0"}
     assert set(order.files) == {"worker.yaml", "../../../Scripts/boot.sh"}
     assert order.files["../../../Scripts/boot.sh"] == "#!/bin/sh\necho booted\n"
+
+
+async def test_a_base_hot_may_have_other_numbers_than_a_level_that_is_not_asked_for(world: World) -> None:
+    """User data may take the number of machines from additionalParams."""
+    world.shows(workers=3)
+    assert isinstance(await world.handlers.create_resources(a_create(), a_context()), Done)
+    small = {**a_create().request, "instantiationLevelId": "small"}
+    command = a_create(tag="inst-2", stack_name="vnf-2", request=small)
+    with pytest.raises(StackNotAsAsked, match="VDU workerNode: asked for 2 machines, shown 3"):
+        await world.handlers.create_resources(command, a_context())
 
 
 async def test_a_repeated_create_creates_no_second_stack(world: World) -> None:

@@ -353,11 +353,34 @@ def test_each_entry_is_one_machines_and_stays_so_when_another_leaves() -> None:
     assert addresses(Granted(asked_of_external(*configs), instance=instance), 1, 2) == {1: second, 2: first}
 
 
+def test_a_scaling_leaves_the_ports_of_machines_that_run_as_they_are() -> None:
+    """Instances of version 0.1.0 have MAC addresses and ports in their links that their machines never got."""
+    two = VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}})
+    present = template_of(two, given(), FLAVORS, {"masterNode": [0, 1]})
+    mac = {
+        "cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": {"macAddress": "fa:16:3e:00:00:01"}}]
+    }
+    asked = Granted(
+        asked_of_external(
+            mac, {"linkPortId": "p"}, extLinkPorts=[{"id": "p", "resourceHandle": {"resourceId": "port-1"}}]
+        )
+    )
+    scaled: Any = template_of(two, asked, FLAVORS, {"masterNode": [0, 1, 2]}, present)["resources"]
+    before: Any = present["resources"]
+    assert {name: scaled[name] for name in before} == before
+    assert scaled.keys() - before.keys() == {"masterNode-2", "external-2", "internal-2", "data-2"}
+    named: Any = template_of(two, asked, FLAVORS, {"masterNode": [0, 1]}, present, ["external"])["resources"]
+    assert named["external-0"]["properties"]["mac_address"] == "fa:16:3e:00:00:01"
+    assert [named["masterNode-1"]["properties"]["networks"], named["internal-1"]] == [
+        [{"port": {"get_resource": "internal-1"}}, {"port": "port-1"}], before["internal-1"],
+    ]  # fmt: skip
+
+
 def test_a_given_port_is_attached_to_a_machine_that_runs_and_no_other_is_made() -> None:
     present = template_of(VNFD, given(), FLAVORS)
     port = {"id": "p", "resourceHandle": {"resourceId": "port-1"}}
     asked = Granted(asked_of_external({"linkPortId": "p"}, extLinkPorts=[port]))
-    changed: Any = template_of(VNFD, asked, {}, {"masterNode": [0]}, present)["resources"]
+    changed: Any = template_of(VNFD, asked, {}, {"masterNode": [0]}, present, ["external"])["resources"]
     assert "external" not in changed
     before = resources(given())["masterNode"]["properties"]
     networks = [{"port": {"get_resource": "internal"}}, {"port": "port-1"}]

@@ -287,6 +287,10 @@ class TwinNetworks:
         found = self.by_name.get(name_or_id)
         return found.network_id if found is not None else name_or_id
 
+    async def subnet_id_of(self, name_or_id: str) -> str | None:
+        subnets = [subnet for network in self.by_name.values() for subnet in network.subnets]
+        return next((one.subnet_id for one in subnets if name_or_id in (one.subnet_id, one.name)), None)
+
 
 @dataclass
 class TwinClouds:

@@ -14,8 +14,8 @@ _DIGITS: Final = re.compile(r"[0-9]{1,20}")
 _LARGEST: Final = 2**53
 """The largest size and number: below it every integer has a float of its own, so all systems read the same (RFC 8259)."""
 _BOOLEANS: Final = {
-    **dict.fromkeys(["true", "True", "TRUE"], True),
-    **dict.fromkeys(["false", "False", "FALSE"], False),
+    **{form(word): True for word in ("true", "yes", "on") for form in (str.lower, str.capitalize, str.upper)},
+    **{form(word): False for word in ("false", "no", "off") for form in (str.lower, str.capitalize, str.upper)},
 }
 _FACTOR: Final = {
     "b": 1, "kb": 1000, "kib": 1024, "mb": 1000**2, "mib": 1024**2,
@@ -99,5 +99,5 @@ def text(value: Any) -> str:
 
 
 def boolean(value: Any) -> bool | None:
-    """Return a boolean, which is ``true`` or ``false`` in the spellings of YAML 1.2; None if the value is none."""
+    """Return a boolean in a spelling of YAML 1.2, or of YAML 1.1 (``no``), as which Tacker reads VNFDs; None if the value is none."""
     return value if isinstance(value, bool) else _BOOLEANS.get(value) if isinstance(value, str) else None

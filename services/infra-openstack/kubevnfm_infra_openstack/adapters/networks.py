@@ -25,7 +25,7 @@ class NeutronNetworks:
         return NetworkView(
             network_id,
             [
-                SubnetView(one["id"], one["cidr"], one.get("gateway_ip"))
+                SubnetView(one["id"], one["cidr"], one.get("gateway_ip"), one.get("name") or "")
                 for one in subnets.json()["subnets"]
                 if one["network_id"] == network_id
             ],
@@ -39,10 +39,17 @@ class NeutronNetworks:
 
     @reads("Neutron")
     async def id_of(self, name_or_id: str) -> str | None:
+        return await self._id_of("networks", name_or_id)
+
+    @reads("Neutron")
+    async def subnet_id_of(self, name_or_id: str) -> str | None:
+        return await self._id_of("subnets", name_or_id)
+
+    async def _id_of(self, kind: str, name_or_id: str) -> str | None:
         # By id first, as Heat does.
         for key in ("id", "name"):
-            answer = await self._tenant.call("network", "GET", "/networks", query={key: name_or_id})
-            found = [one["id"] for one in answer.json()["networks"] if one[key] == name_or_id]
+            answer = await self._tenant.call("network", "GET", f"/{kind}", query={key: name_or_id})
+            found = [one["id"] for one in answer.json()[kind] if one[key] == name_or_id]
             if found:
                 return str(found[0])
         return None

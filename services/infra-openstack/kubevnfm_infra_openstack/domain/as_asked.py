@@ -28,6 +28,8 @@ class AskedStack:
     points: Mapping[str, AskedPoint] = field(default_factory=dict)
     network_ids: Mapping[str, str] = field(default_factory=dict)
     """The id of each network that a connection point names; without those that the VIM does not show."""
+    subnet_ids: Mapping[str, str] = field(default_factory=dict)
+    """The ids of the subnets that entries of cpConfig name by another text."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Machines by VDU; without VDUs for which no number is asked."""
     flavors: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +45,7 @@ def differences(
 ) -> Sequence[str]:
     """Return a sentence for each difference. ``flavors``: Nova's, by id and name."""
     return [
-        *_number_differences(asked, shown),
+        *_number_differences(asked, shown, vnfd),
         *_server_differences(asked, shown, flavors),
         *(text for point in asked.points.values() for text in _port_differences(point, asked, shown, vnfd)),
     ]
@@ -55,10 +57,12 @@ def in_one(found: Sequence[str]) -> str:
     return "; ".join(found[:_MOST_NAMED]) + more
 
 
-def _number_differences(asked: AskedStack, shown: StackResources) -> Iterator[str]:
+def _number_differences(asked: AskedStack, shown: StackResources, vnfd: Flavour) -> Iterator[str]:
     present = Counter(server.vdu_id for server in shown.servers)
+    # A template may give its servers names of their own. Then they are of one of the VDUs, and it is not known of which.
+    unnamed = sum(amount for vdu_id, amount in present.items() if vdu_id not in vnfd.vdus)
     for vdu_id, wanted in asked.counts.items():
-        if present[vdu_id] != wanted:
+        if not present[vdu_id] <= wanted <= present[vdu_id] + unnamed:
             yield f"VDU {vdu_id}: asked for {wanted} machines, shown {present[vdu_id]}"
 
 
@@ -72,7 +76,8 @@ def _server_differences(asked: AskedStack, shown: StackResources, flavors: Mappi
         if image is not None and server.image_id is not None and server.image_id != image:
             yield f"{name}: asked for image {image}, shown {server.image_id}"
         zones = asked.zones.get(server.vdu_id) or ()
-        if zones and server.zone is not None and server.zone not in zones:
+        # `zone:host` is a host of the zone.
+        if zones and server.zone is not None and server.zone not in [zone.partition(":")[0] for zone in zones]:
             yield f"{name}: asked for zone {' or '.join(dict.fromkeys(zones))}, shown {server.zone}"
 
 
@@ -97,14 +102,14 @@ def _port_differences(point: AskedPoint, asked: AskedStack, shown: StackResource
             yield f"{point.cpd_id} of {server.name}: asked for network {point.network}, shown {port.network_id}"
     shared = [one for one in point.ports if not one.is_for_one]
     if len(point.ports) == len(shared) == 1:
-        wrong = [pair for pair in own if not _fits(shared[0], pair[1])]
-        if wrong or (not own and not any(_fits(shared[0], port) for _, port in every)):
+        wrong = [pair for pair in own if not _fits(shared[0], pair[1], asked)]
+        if wrong or (not own and not any(_fits(shared[0], port, asked) for _, port in every)):
             yield _sentence(point, shared[0], wrong or every)
         return
     left = list(ports)
     missed: list[AskedPort] = []
     for one in (*(port for port in point.ports if port.is_for_one), *shared):
-        found = next((pair for pair in left if _fits(one, pair[1])), None)
+        found = next((pair for pair in left if _fits(one, pair[1], asked)), None)
         if found is None:
             missed.append(one)
         else:
@@ -115,7 +120,7 @@ def _port_differences(point: AskedPoint, asked: AskedStack, shown: StackResource
         yield _sentence(point, one, left or ports)
 
 
-def _fits(asked: AskedPort, port: PortFacts) -> bool:
+def _fits(asked: AskedPort, port: PortFacts, stack: AskedStack) -> bool:
     if asked.port_id is not None:
         return port.resource_id == asked.port_id
     if asked.mac is not None and (port.mac or "").lower() != asked.mac:
@@ -130,7 +135,8 @@ def _fits(asked: AskedPort, port: PortFacts) -> bool:
     for one in asked.addresses:
         if one.within is not None and not any(map(one.is_within, addresses)):
             return False
-        if one.subnet_id is not None and one.subnet_id not in port.subnet_ids:
+        subnet_id = stack.subnet_ids.get(one.subnet_id or "", one.subnet_id)
+        if subnet_id is not None and subnet_id not in port.subnet_ids:
             return False
     return True
 

@@ -25,6 +25,7 @@ class SubnetView:
     subnet_id: str
     cidr: str
     gateway: str | None = None
+    name: str = ""
 
     @property
     def is_ipv6(self) -> bool:
@@ -60,11 +61,7 @@ class AskedPorts:
     @property
     def networks_to_choose_in(self) -> Collection[str]:
         """The networks whose subnets must be known."""
-        return {
-            point.network
-            for point in self.points.values()
-            if any(_is_to_be_chosen(port.addresses) for port in point.ports)
-        }
+        return {point.network for point in self.points.values() if any(_is_to_be_chosen(port) for port in point.ports)}
 
     def in_networks(self, networks: Mapping[str, NetworkView]) -> AskedPorts:
         """Return the same with the networks that `networks_to_choose_in` names."""
@@ -84,9 +81,9 @@ class AskedPorts:
         ``taken``: addresses that other ports of the stack get; those that are chosen here are added.
         Raises Unprocessable if a network has no subnet or no free address that fits.
         """
-        asked = port.addresses
-        if not _is_to_be_chosen(asked) and not any(one.fixed or one.subnet_id for one in asked):
+        if port.is_plain:
             return []
+        asked = port.addresses
         network = self.networks.get(self.points[cpd_id].network, NetworkView(""))
         found: list[FixedIp] = []
         for one in asked:
@@ -102,14 +99,11 @@ class AskedPorts:
         return found
 
 
-def _is_to_be_chosen(asked: Sequence[AskedAddresses]) -> bool:
+def _is_to_be_chosen(port: AskedPort) -> bool:
     """Return whether the addresses can be named only with knowledge of the network."""
-    if any(one.within is not None for one in asked):
-        return True
-    # One free address of each type is what Neutron gives to a port that names none.
-    free = [one for one in asked if one.dynamic and one.subnet_id is None]
-    is_plain = len(free) == len(asked) == len({one.is_ipv6 for one in free}) and all(one.dynamic == 1 for one in free)
-    return bool(free) and not is_plain
+    return not port.is_plain and any(
+        one.within is not None or (one.dynamic and one.subnet_id is None) for one in port.addresses
+    )
 
 
 def _subnet_for(asked: AskedAddresses, cpd_id: str, network: NetworkView) -> str:
@@ -151,7 +145,7 @@ def _usable(asked: AskedAddresses, network: NetworkView) -> Iterator[tuple[int, 
     assert asked.within is not None
     first, last = (int(ip_address(end)) for end in asked.within)
     for subnet in network.subnets:
-        if subnet.is_ipv6 != asked.is_ipv6 or asked.subnet_id not in (None, subnet.subnet_id):
+        if subnet.is_ipv6 != asked.is_ipv6 or asked.subnet_id not in (None, subnet.subnet_id, subnet.name):
             continue
         cidr = ip_network(subnet.cidr)
         edge = 1 if cidr.num_addresses > 2 else 0

@@ -316,10 +316,12 @@ class StackChanges:
         # Instances keep their resource names, so Heat keeps their machines.
         indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
+        live = replace(live, definition=_without_lost_ports(live))
         wanted = await self._connected(command, cloud, live, given, images)
         # A change of package decides about every machine; any other change leaves the present ones as they are.
         present = None if isinstance(command, ChangeTemplate) else live.definition.template
-        template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present)
+        named = given.ports.points.keys()
+        template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present, named)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
 
     async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:
@@ -333,6 +335,18 @@ class StackChanges:
         more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
         if more:
             quota.check(more, await cloud.capacity.free(tuple(more)))
+
+
+def _without_lost_ports(live: LiveStack) -> StackDefinition:
+    """Return the stack's definition without ports that were never made: a retry may need another address than they have."""
+    made = {
+        one.name
+        for one in live.contents.resources
+        if one.stack_id == live.stack.id and one.physical_id in live.contents.port_by_id
+    }
+    template = live.definition.template
+    resources = {n: one for n, one in resources_of(template).items() if one.get("type") != PORT or n in made}
+    return replace(live.definition, template={**template, "resources": resources})
 
 
 def _entries(vdus: Collection[str], vnfd: Flavour) -> frozenset[str]:

@@ -164,6 +164,7 @@ class StackOrders:
         asked = replace(
             asked,
             network_ids={**{one: one for one in found & shown}, **{n: i for n, i in ids.items() if i is not None}},
+            subnet_ids=await _subnet_ids(cloud, asked, facts),
         )
         flavors = await cloud.capacity.flavors() if asked.flavors else {}
         differs = differences(asked, facts, flavour.vnfd, flavors)
@@ -233,7 +234,8 @@ def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResource
         return AskedStack()
     vnfd = flavour.vnfd
     counts: Mapping[str, int] = {}
-    if isinstance(command, CreateResources):
+    # Without a level in the request, a Base HOT or its user data may say how many machines there are.
+    if isinstance(command, CreateResources) and (flavour.hot is None or given.request.get("instantiationLevelId")):
         wanted = {vdu: capacity_of(vdu, vnfd, given) for vdu in vnfd.vdus}
         counts = {vdu: count for vdu, count in wanted.items() if count is not None}
     elif isinstance(command, ScaleResources | ChangeTemplate):
@@ -252,6 +254,20 @@ def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResource
         else {},
         zones={vdu: zones_of(vdu, given) for vdu in vnfd.vdus} if isinstance(command, CreateResources) else {},
     )
+
+
+async def _subnet_ids(cloud: Cloud, asked: AskedStack, facts: StackResources) -> Mapping[str, str]:
+    """Return the ids of the subnets that the request names by another text: Heat takes names too."""
+    named = {
+        one.subnet_id
+        for point in asked.points.values()
+        for port in point.ports
+        for one in port.addresses
+        if one.subnet_id is not None
+    }
+    shown = {subnet_id for server in facts.servers for port in server.ports for subnet_id in port.subnet_ids}
+    ids = {name: await cloud.networks.subnet_id_of(name) for name in sorted(named - shown)}
+    return {name: found for name, found in ids.items() if found is not None}
 
 
 def _at_level(heat: HeatInput, flavour: PackageFlavour, given: Granted) -> HeatInput:

@@ -164,6 +164,10 @@ class NetworkPort(Protocol):
         """Return the id of a network."""
         ...
 
+    async def subnet_id_of(self, name_or_id: str) -> str | None:
+        """Return the id of a subnet."""
+        ...
+
 
 @dataclass(frozen=True)
 class Cloud:

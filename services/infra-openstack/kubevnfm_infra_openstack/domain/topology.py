@@ -55,11 +55,13 @@ def template_of(
     flavors: Mapping[str, quota.Flavor],
     indexes: Mapping[str, Sequence[int]] | None = None,
     present: Template | None = None,
+    named: Collection[str] = (),
 ) -> Template:
     """Return the complete template, which has no parameters. ``flavors`` are Nova's, by id and by name.
 
     ``indexes``: the instances of each VDU, for a stack that is changed; without it, those of the instantiation level,
-    numbered from 0. ``present``: the template of a stack whose machines and volumes stay as they are.
+    numbered from 0. ``present``: the template of a stack whose machines and volumes stay as they are, and their ports, unless they
+    are of the connection points ``named``.
     Raises Unprocessable if a connection point has no network, and if two parts of the VNFD would get one name; PlacementUnsupported
     for a new stack.
     """
@@ -78,13 +80,14 @@ def template_of(
             resources[name] = {"type": NETWORK}
             resources[f"{name}_subnet"] = _subnet(name, link.cidr, link.ip_version, dhcp=link.dhcp_enabled)
     taken: set[str] = set()
+    suffixes_by_vdu: dict[str, Sequence[str]] = {}
     for vdu in vnfd.vdus.values():
         amount = capacity_of(vdu.vdu_id, vnfd, given) or 0
         wanted = range(amount) if indexes is None else indexes.get(vdu.vdu_id, ())
         # If a VDU can have a second instance later, the first one is numbered too: a renamed resource would make Heat
         # replace the running server.
         is_numbered = vnfd.max_count(vdu.vdu_id) > 1 or amount > 1
-        suffixes = [f"-{index}" if is_numbered else "" for index in wanted]
+        suffixes = suffixes_by_vdu[vdu.vdu_id] = [f"-{index}" if is_numbered else "" for index in wanted]
         ports = _ports_of(vdu, vnfd, given, wanted)
         zones = iter(zones_of(vdu.vdu_id, given))
         flavor = _present_flavor(vdu, suffixes, before)
@@ -96,20 +99,32 @@ def template_of(
                 group=group_by_vdu.get(vdu.vdu_id), ports=ports[index], taken=taken,
             )  # fmt: skip
     template = {"heat_template_version": _VERSION, "resources": resources}
-    present_parts = _with_wanted_ports(before, resources)
-    return _with_kept(
-        template, present_parts, {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)}
-    )
+    if present is None:
+        return template
+    servers = {vdu.vdu_id + suffix: vdu for vdu in vnfd.vdus.values() for suffix in suffixes_by_vdu[vdu.vdu_id]}
+    staying = {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)}
+    parts = dict(before)
+    for name, vdu in servers.items():
+        if before.get(name, {}).get("type") == SERVER:
+            parts[name] = _with_wanted_ports(before[name], resources[name], _in_order(vdu, vnfd), named)
+            suffix = name.removeprefix(vdu.vdu_id)
+            staying |= {cp.cp_id + suffix for cp in _in_order(vdu, vnfd) if cp.cp_id not in named} & before.keys()
+    return _with_kept(template, parts, staying)
 
 
-def _with_wanted_ports(before: Mapping[str, Template], wanted: Mapping[str, Template]) -> Mapping[str, Template]:
-    """Return the resources whose servers have the wanted ports: Nova attaches and detaches ports of a running server."""
-    return {
-        name: {**one, "properties": {**properties_of(one), "networks": properties_of(wanted[name]).get("networks")}}
-        if one.get("type") == SERVER and name in wanted
-        else one
-        for name, one in before.items()
-    }
+def _with_wanted_ports(present: Template, wanted: Template, cps: Sequence[Cp], named: Collection[str]) -> Template:
+    """Return a server with the wanted ports at the named connection points: Nova attaches and detaches ports of a running server."""
+    old, new = (properties_of(one).get("networks") for one in (present, wanted))
+    if not isinstance(old, list) or not isinstance(new, list) or not len(old) == len(new) == len(cps):
+        return {**present, "properties": {**properties_of(present), "networks": new}}
+    networks = [new[n] if cp.cp_id in named else old[n] for n, cp in enumerate(cps)]
+    return {**present, "properties": {**properties_of(present), "networks": networks}}
+
+
+def _in_order(vdu: Vdu, vnfd: Flavour) -> Sequence[Cp]:
+    """Return the VDU's connection points as its machines have their ports (SOL001: order of the NICs)."""
+    cps = [cp for cp in vnfd.cps.values() if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id]
+    return sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))
 
 
 def _ports_of(vdu: Vdu, vnfd: Flavour, given: Granted, numbers: Sequence[int]) -> Mapping[int, Mapping[str, AskedPort]]:
@@ -273,9 +288,9 @@ def _add_server(
         name, made = machine_flavors.made(vdu)
         resources[name] = made
         flavor = {"get_resource": name}
-    cps = [cp for cp in vnfd.cps.values() if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id]
+    in_order = _in_order(vdu, vnfd)
     port_by_cp: dict[str, object] = {}
-    for cp in cps:
+    for cp in in_order:
         asked = ports.get(cp.cp_id)
         name = cp.cp_id + suffix
         if asked is not None and asked.port_id is not None:
@@ -283,7 +298,6 @@ def _add_server(
             continue
         port_by_cp[cp.cp_id] = {"get_resource": name}
         resources[name] = _port(cp, vnfd, given, asked, given.present_ips.get(name, ()), taken)
-    in_order = sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))  # SOL001: order of the NICs
     volumes = _volumes(resources, vdu, suffix, vnfd, given)
     properties: _Section = {
         "name": vdu.name or vdu.vdu_id,

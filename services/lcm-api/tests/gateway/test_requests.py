@@ -123,6 +123,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", linked({"a": {**ethernet(), "createExtLinkPort": False}}), 422, f"{_AT}/a/createExtLinkPort"),
     ("vm", linked({"a": {"netAttDefResourceId": "n"}}), 422, f"{_AT}/a/netAttDefResourceId"),
     ("vm", linked({name: ethernet() for name in "abcd"}), 422, f"{_AT}: up to 3 entries expected"),
+    ("vm", managed("nosuch", extManagedMultisiteVirtualLinkId="l"), 422, "extManagedVirtualLinks[0]/extManagedMultisiteVirtualLinkId"),
     ("vm", managed("nosuch"), 422, "extManagedVirtualLinks[0]/vnfVirtualLinkDescId: nosuch"),
     ("vm", managed("nosuch", vimConnectionId="other"), 422, "extManagedVirtualLinks[0]/vimConnectionId"),
     ("vm", linked(vimConectionId="v"), 400, "extVirtualLinks[0]/vimConectionId: no such attribute: did you mean vimConnectionId?"),

@@ -54,6 +54,19 @@ def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() ->
     assert found == {"one": ["CP1"], "new": ["CP2", "CP3"]}
 
 
+def test_a_link_is_at_the_vim_that_the_grant_names() -> None:
+    """SOL003 4.4.1.11: a request may name a VIM that only the NFVO knows."""
+    at_site = {**a_link("one", "net-1", "CP1"), "vimConnectionId": "site"}
+    draft = an_instantiate_draft().model_copy(update={"ext_virtual_links": (at_site,)})
+    site = {**new_access()[0], "id": "site", "vimId": "vim-9"}
+    chosen = {"addResources": [{"resourceDefinitionId": "d", "vimConnectionId": "site"}], "vimConnectionInfo": [site]}
+    assert draft.granted(a_grant(**chosen), {}).vim_key == "site"
+    with pytest.raises(
+        GrantUnusable, match=r"extVirtualLinks\[0\]/vimConnectionId: .*, where the machines are, expected"
+    ):
+        draft.granted(a_grant(), {})
+
+
 def test_a_managed_link_of_the_grant_replaces_the_old_one() -> None:
     before = {"extManagedVirtualLinks": [{"id": "a", "vnfVirtualLinkDescId": "internal", "resourceId": "net-1"}]}
     given = {"id": "b", "vnfVirtualLinkDescId": "internal", "resourceId": "net-2"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubevnfm_csar.hot import NETWORK, BaseHot, parameter_paths
@@ -30,7 +32,7 @@ class LinkRules:
     flavour: Flavour
     hot: BaseHot | None
     vim_ids: Collection[str]
-    """The names of the VIM in the request: its entry of vimConnectionInfo, and its id."""
+    """The names of the VIM in the request: its entry of vimConnectionInfo, and its id. Empty: the grant decides."""
     has_user_data: bool = False
     """Whether a class of the package makes the parameters of the stack: it may read whatever the request has."""
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -45,6 +47,15 @@ class LinkRules:
         """Whether the parameters of a Base HOT are made by the built-in rules."""
         return self.hot is not None and not self.has_user_data
 
+    def vdu_of(self, cpd_id: str) -> str:
+        """Return the VDU of a connection point; empty: it has none."""
+        cp = self.flavour.cps.get(cpd_id)
+        return (cp.vdu_id if cp is not None else None) or ""
+
+    def machines_of(self, cpd_id: str) -> int:
+        """Return the number of machines that have the connection point."""
+        return self.counts.get(self.vdu_of(cpd_id), 0)
+
     @property
     def texts(self) -> Sequence[str]:
         """The templates of the package."""
@@ -55,7 +66,7 @@ class LinkRules:
         pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
         return any(pattern.search(text) for text in self.texts)
 
-    def read_by_template(self, cpd_id: str) -> Mapping[str, Collection[tuple[object, ...]]]:
+    def read_by_template(self, cpd_id: str) -> Mapping[str, AbstractSet[tuple[object, ...]]]:
         """Return the rests of the paths ``[nfv, CP, <name>, <attribute>, ...]`` that the top template reads, by attribute."""
         found: dict[str, set[tuple[object, ...]]] = {}
         for path in parameter_paths(self.hot.top.body) if self.hot is not None else ():
@@ -77,6 +88,7 @@ def check_links(
     bodies = [link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in links]
     points = asked_points(after if after is not None else bodies)
     seen: dict[str, str] = {}
+    place_by_cp: dict[str, str] = {}
     for index, (link, body) in enumerate(zip(links, bodies, strict=True)):
         place = f"extVirtualLinks[{index}]"
         _check_vim(link, place, rules)
@@ -86,6 +98,11 @@ def check_links(
         for number, cp in enumerate(link.ext_cps):
             at = f"{place}/extCps[{number}]"
             _check_point(cp, at, rules)
+            if place_by_cp.setdefault(cp.cpd_id, at) != at and not rules.has_user_data:
+                reason = (
+                    f"{cp.cpd_id} is at {place_by_cp[cp.cpd_id]} already: all its entries of cpConfig expected there"
+                )
+                raise Unprocessable(f"{at}/cpdId", reason)
             for name, config in cp.cp_config.items():
                 if config is not None:
                     _check_config(config, f"{at}/cpConfig/{name}", rules)
@@ -97,6 +114,48 @@ def check_links(
             _check_number(cp.cpd_id, wanted, f"{at}/cpConfig", rules)
 
 
+def check_added(place: str, rules: LinkRules) -> None:
+    """Raise Unprocessable if machines are added to a VDU of a Base HOT that gives each what one port only can have.
+
+    ``rules``: with the wanted numbers of machines.
+    """
+    if rules.is_built_in and rules.before is not None:
+        present = Counter(one.vdu_id for one in rules.before.vnfc_resource_info)
+        for cpd_id, point in asked_points(rules.links_before).items():
+            if rules.machines_of(cpd_id) > present[rules.vdu_of(cpd_id)]:
+                _check_shared(place, cpd_id, point.ports, rules)
+
+
+def check_kept(place: str, links: Sequence[Mapping[str, Any]], rules: LinkRules, counts: Mapping[str, int]) -> None:
+    """Raise Unprocessable if the new template of a VNF would lose what the ports have that the request does not name.
+
+    ``links``: after the change; ``counts``: machines by VDU after it.
+    """
+    if not rules.is_built_in:
+        return
+    before = asked_points(rules.links_before)
+    for cpd_id, point in asked_points(links).items():
+        for asked in point.ports if before.get(cpd_id) == point else ():
+            try:
+                _check_port_read(asked, cpd_id, f"extVirtualLinks/{cpd_id}/cpConfig/{asked.config_id}", rules)
+            except Unprocessable as error:
+                raise Unprocessable(place, f"{error.field}: {error.reason}") from error
+        _check_shared(place, cpd_id, point.ports, replace(rules, counts=counts))
+
+
+def _check_shared(place: str, cpd_id: str, ports: Sequence[AskedPort], rules: LinkRules) -> None:
+    if rules.machines_of(cpd_id) < 2 or rules.has_numbered(cpd_id):
+        return
+    read = rules.read_by_template(cpd_id)
+    for port in ports:
+        given = {"port": port.link_port_id, "mac_address": port.mac, "fixed_ips": ", ".join(port.fixed)}
+        for value in [value for name, value in given.items() if value and name in read]:
+            reason = (
+                f"the package's Heat template gives all machines of {rules.vdu_of(cpd_id)} the same port at {cpd_id}"
+            )
+            raise Unprocessable(place, f"{rules.machines_of(cpd_id)} machines cannot have {value}: {reason}")
+
+
 def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkRules) -> None:
     """Raise Unprocessable for a virtual link that the VNF does not have, or that is given twice."""
     seen: set[str] = set()
@@ -105,6 +164,8 @@ def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkR
         _check_vim(link, place, rules)
         if link.vnf_link_port:
             raise Unprocessable(f"{place}/vnfLinkPort", "not supported: the VNF makes its ports on the network")
+        if link.ext_managed_multisite_virtual_link_id is not None:
+            raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a VNF is at one site")
         networks = [n for n, kind in (rules.hot.top.resource_types if rules.hot else {}).items() if kind == NETWORK]
         known = dict.fromkeys([*networks, *(rules.flavour.virtual_links if not rules.is_built_in else ())])
         if name in seen or (name not in known and not (rules.has_user_data and rules.has_word(name))):
@@ -114,7 +175,7 @@ def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkR
 
 
 def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, rules: LinkRules) -> None:
-    if link.vim_connection_id is not None and link.vim_connection_id not in rules.vim_ids:
+    if link.vim_connection_id is not None and rules.vim_ids and link.vim_connection_id not in rules.vim_ids:
         expected = " or ".join(sorted(rules.vim_ids))
         raise Unprocessable(f"{place}/vimConnectionId", f"{expected}, where the machines are, expected")
     if link.resource_provider_id is not None:
@@ -182,8 +243,13 @@ def _check_port(
     if asked.mac is not None and not _may_have_mac(asked.mac, cpd_id, network, rules):
         reason = "the MAC address of a port cannot be changed on its network: leave it out, or give the present one"
         raise Unprocessable(f"{ethernet}/macAddress", reason)
-    if not rules.is_built_in:
-        return
+    if rules.is_built_in:
+        _check_port_read(asked, cpd_id, place, rules)
+
+
+def _check_port_read(asked: AskedPort, cpd_id: str, place: str, rules: LinkRules) -> None:
+    """Raise Unprocessable for what the template does not read from the parameters, and does not have itself."""
+    ethernet = f"{place}/cpProtocolData[0]/ipOverEthernet"
     read = rules.read_by_template(cpd_id)
     if asked.port_id is not None and "port" not in read and not rules.has_word(asked.port_id):
         raise _unread("port", cpd_id, f"{place}/linkPortId")
@@ -199,22 +265,20 @@ def _check_addresses_read(
     asked: AskedPort,
     cpd_id: str,
     place: str,
-    read: Collection[tuple[object, ...]] | None,
+    read: AbstractSet[tuple[object, ...]] | None,
     has_word: Callable[[str], bool],
 ) -> None:
     """Raise Unprocessable for addresses that the template does not read from the parameters, and does not have itself."""
+    if asked.is_plain:
+        return
     place_of = 0
     for number, one in enumerate(asked.addresses):
-        is_any = one.dynamic == 1 and one.subnet_id is None and len(asked.addresses) == 1
-        members = [name for name, given in (("ip_address", not one.dynamic), ("subnet", one.subnet_id)) if given]
+        # An address is of one subnet.
+        member = "subnet" if one.dynamic else "ip_address"
         for index in range(place_of, place_of + one.amount):
-            is_read = read is not None and (
-                () in read
-                or (str(index),) in read
-                or all((str(index), member) in read for member in members or ("subnet",))
-            )
+            is_read = read is not None and not read.isdisjoint({(), (str(index),), (str(index), member)})
             is_written = bool(one.fixed) and all(map(has_word, one.fixed))
-            if not is_any and not is_read and not is_written:
+            if not is_read and not is_written:
                 raise _unread(f"address {index + 1}", cpd_id, f"{place}[{number}]")
         place_of += one.amount
 
@@ -230,7 +294,9 @@ def _check_number(cpd_id: str, ports: Sequence[AskedPort], place: str, rules: Li
         return
     most = rules.flavour.max_count(cp.vdu_id)
     if len(ports) > max(most, 1):
-        raise Unprocessable(place, f"up to {most} entries expected: VDU {cp.vdu_id} has no more machines")
+        named = ", ".join(port.config_id for port in ports)
+        reason = f"VDU {cp.vdu_id} has no more machines, and there would be {named}: null removes an entry"
+        raise Unprocessable(place, f"up to {most} entries expected: {reason}")
     if not rules.is_built_in or rules.has_numbered(cpd_id):
         return
     own = [port for port in ports if port.is_for_one]

@@ -60,8 +60,14 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft, ClusterBuildDraft):
         return () if cluster is None else places_of_registries(cluster.private_registry_connection_info)
 
     def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
-        """The grant may also have a cluster's parameters."""
+        """The grant may also have a cluster's parameters. Links are at the VIM that it names."""
         granted = super().granted(grant, request)
+        known = (None, granted.vim_key, granted.vim.vim_id)
+        for index, link in enumerate(granted.ext_virtual_links):
+            if link.get("vimConnectionId") not in known:
+                raise GrantUnusable(
+                    f"extVirtualLinks[{index}]/vimConnectionId", f"{granted.vim_key}, where the machines are, expected"
+                )
         if self.cluster_parameters is None or CLUSTER not in (grant.additional_params or {}):
             return granted
         try:

@@ -69,7 +69,7 @@ async def instantiated_machines(
     rules = LinkRules(
         flavour,
         base_hot,
-        vim_ids={common.vim_key, *([common.vim_id] if common.vim_id is not None else [])},
+        vim_ids=() if is_granted_outside else {common.vim_key, *([common.vim_id] if common.vim_id is not None else [])},
         has_user_data=user_data is not None,
         counts=flavour.initial_counts(request.instantiation_level_id),
     )

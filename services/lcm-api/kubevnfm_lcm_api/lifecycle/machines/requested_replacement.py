@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
+from kubevnfm_sol.connectivity import ExtVirtualLinkData
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
@@ -25,9 +26,9 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound, connection_address
-from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_links, check_managed_links
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_kept, check_links, check_managed_links
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.connectivity import changed_links
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import changed_links, shown_links, with_known_entries
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
@@ -284,7 +285,7 @@ async def replaced(
         )
     check_machine_drivers(flavour)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
-    connections = _wanted_links(internals.connections, asked.request)
+    connections, named = _wanted_links(vnf, asked.request)
     parameters = {**internals.parameters, **asked.request.additional_params}
     as_instantiated = {
         "flavourId": flavour.flavour_id,
@@ -297,8 +298,9 @@ async def replaced(
     present = vnf.change(asked, OperationType.CHANGE_FLAVOUR, parameters, files, entries)
     hot = await packages.base_hot(package.package_id, flavour.flavour_id)
     rules = vnf.link_rules(flavour, hot, has_user_data=present.user_data is not None)
-    check_links(asked.request.ext_virtual_links, rules, after=connections[_EXTERNAL])
+    check_links(named, rules, after=connections[_EXTERNAL])
     check_managed_links(asked.request.ext_managed_virtual_links, rules)
+    check_kept("vnfdId" if is_package else "newFlavourId", connections[_EXTERNAL], rules, counts)
     # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
     # flavour, which Tacker does not have, is one of the flavour that the VNF has.
     scripts = scripts_of(flavour, operation) if is_package else present.scripts
@@ -361,12 +363,15 @@ async def _check_template(
         check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 
 
-def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """Return the external and managed links after the change."""
+def _wanted_links(vnf: VnfUnderChange, request: Request) -> tuple[dict[str, Any], Sequence[ExtVirtualLinkData]]:
+    """Return the external and managed links after the change, and the external ones that the request names."""
+    before = vnf.record.internals.connections
+    present = shown_links(before.get(_EXTERNAL) or (), vnf.info)
+    named = with_known_entries(request.ext_virtual_links, present, vnf.info)
     managed = [
         link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
     ]
     return {
-        _EXTERNAL: changed_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
-        _MANAGED: managed or list(present.get(_MANAGED) or ()),
-    }
+        _EXTERNAL: changed_links(present, named),
+        _MANAGED: managed or list(before.get(_MANAGED) or ()),
+    }, named

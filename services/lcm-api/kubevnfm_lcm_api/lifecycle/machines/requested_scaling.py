@@ -14,6 +14,7 @@ from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_added
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, check_numbers, stack_values
 from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
@@ -32,11 +33,11 @@ async def scaled_machines(
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
     leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(asked.request.additional_params, asked.version))
     check_numbers(levels.place, vnf.flavour, present=vnf.counts, wanted=wanted)
-    await _check_sizes(packages, vnf, wanted, levels.place)
     files = await packages.file_names(vnf.package.package_id)
     directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
     change = vnf.change(directed, levels.operation, asked.request.additional_params, files)
     await check_user_data(packages, change)
+    await _check_hot(packages, vnf, wanted, levels.place, has_user_data=change.user_data is not None)
     plain = ScaleVmDraft(
         **{**vars(change), "counts": wanted, "scale_status": scale_status(levels.by_aspect)},
         leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
@@ -48,14 +49,18 @@ async def scaled_machines(
     return await asyncio.to_thread(scaled, vnf, plain, asked.request.additional_params, levels.place)
 
 
-async def _check_sizes(packages: PackageCatalogue, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:
-    """Raise Unprocessable for a size that a group of the Base HOT does not allow."""
+async def _check_hot(
+    packages: PackageCatalogue, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str, *, has_user_data: bool
+) -> None:
+    """Raise Unprocessable for a size that a group of the Base HOT does not allow, and for machines that would have one port's addresses."""
     hot = await packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id)
     if hot is None:
         return
     internals = vnf.record.internals
     values = stack_values(hot.top, vnf.resources, internals.parameters, has_user_data=internals.user_data is not None)
     check_group_sizes(field, hot, vnf.resources, present=vnf.counts, wanted=wanted, values=values)
+    rules = vnf.link_rules(vnf.flavour, hot, has_user_data=has_user_data)
+    check_added(field, replace(rules, counts=wanted))
 
 
 def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:
