@@ -202,6 +202,11 @@ class LoginNames:
     def passphrase(self) -> str:
         return f"{self.prefix}private_key_passphrase"
 
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.username, self.password, self.private_key, self.passphrase
+
 
 def _check_login(given: MutableMapping[str, object], names: LoginNames) -> None:
     """Check a login. A key that is not sealed loses its passphrase, so that it is opened only once."""

@@ -1,4 +1,4 @@
-"""The meaning of the attributes of a VimConnectionInfo, by VIM type (api.md 3.2). Anything else is refused by name.
+"""The meaning of the attributes of a VimConnectionInfo, by VIM type (api.md 3.2). Anything else is refused by name, in ``extra`` warned of.
 
 The functions check one connection: they never open a secret, so a request is checked with its secrets hidden.
 """
@@ -15,6 +15,7 @@ from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import MASK, Secret, is_mask
 
+from kubevnfm_sol.free_containers import unread
 from kubevnfm_sol.vim import CREATED_BY, KUBERNETES, OPENSTACK, long_vim_type
 
 Values = Mapping[str, object]
@@ -61,10 +62,10 @@ EXTRA: Final[Mapping[str, Sequence[str]]] = {
     KUBERNETES: (
         *("namespace", "use_helm", "helm_info"),
         # Shown in a connection of a cluster of ours, so that it can be sent back.
-        *("vnf_instance_id", "cluster", CREATED_BY, "ssl_ca_cert_hash"),
+        *("vnf_instance_id", "cluster", CREATED_BY, "ssl_ca_cert_hash", "management_vim_id"),
     ),
 }
-"""The attributes of ``extra``, of a connection and of a VIM that is registered."""
+"""The attributes of ``extra`` that are read, of a connection and of a VIM that is registered; it may have any others."""
 
 _NO_URL: Final = re.compile(r"[\x00-\x20\x7f]")
 """Characters that no URL has."""
@@ -101,7 +102,6 @@ def check_understood(connection: Connection, place: str) -> None:
     for part, given, known in (
         ("interfaceInfo", connection.interface_info, _INTERFACE_INFO[kind]),
         ("accessInfo", connection.access_info, _ACCESS[kind]),
-        ("extra", connection.extra, EXTRA[kind]),
     ):
         check_names(given, known, f"{place}/{part}")
     for name, value in connection.access_info.items():
@@ -133,6 +133,11 @@ def check_names(given: Values, known: Sequence[str], place: str, *, separator: s
     for name in given:
         if name not in known:
             raise InvalidInput(f"{place}{separator}{name}", f"no such attribute; there are {', '.join(sorted(known))}")
+
+
+def unread_extra(vim_type: str, extra: Values, place: str) -> Sequence[str]:
+    """Return a warning for each attribute of ``extra`` that kubevnfm does not read; ``place``: as `unread`."""
+    return unread(extra, EXTRA[long_vim_type(vim_type)], place, "kubevnfm reads no attribute")
 
 
 def check_openstack_extra(extra: Values, place: str, *, separator: str = "/") -> None:

@@ -81,7 +81,7 @@ async def test_an_application_credential_needs_no_user_and_no_project(world: Wor
         ({"auth_cred": {"application_credential_secret": "s"}}, "vim.auth_cred.application_credential_id"),
         ({"auth_cred": {**LOGIN, "cacert": "no certificate"}}, "vim.auth_cred.cacert"),
         ({"vim_project": {"name": "nfv", "project_domain_name": "Default", "colour": "x"}}, "vim.vim_project.colour"),
-        ({"extra": {"colour": "blue"}}, "vim.extra.colour"),
+        ({"extra": {"capi": {}}}, "vim.extra.capi"),
         ({"extra": {"interface": "private"}}, "vim.extra.interface"),
         ({"extra": {"region": 5}}, "vim.extra.region"),
     ],
@@ -95,7 +95,11 @@ async def test_what_is_not_understood_is_refused_by_name(world: World, changes: 
 async def test_the_region_must_be_in_the_catalogue(world: World) -> None:
     with pytest.raises(InvalidInput, match="no region Mars; there are RegionOne"):
         await world.vims.create(world.openstack(extra={"region": "Mars"}))
-    made = await world.vims.create(world.openstack(extra={"region": "RegionOne", "interface": "internal"}))
+    given = {"region": "RegionOne", "interface": "internal"}
+    made = await world.vims.create(world.openstack(extra={**given, "area": "a@b", "regions": 5}))
+    assert made["extra"] == {**given, "area": "a@b", "regions": 5}
+    why = "not used, since kubevnfm reads no attribute of this name"
+    assert made["warnings"] == [f"extra.area: {why}", f"extra.regions: {why}; the nearest is region"]
     connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
     assert (connection.access_info["region"], connection.extra["interface"]) == ("RegionOne", "internal")
 

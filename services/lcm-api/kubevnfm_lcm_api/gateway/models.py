@@ -64,6 +64,8 @@ class Vim(Shown):
     auth_cred: JsonObject
     vim_project: JsonObject
     extra: JsonObject
+    warnings: list[str] | None = None
+    """Attributes of ``extra`` that kubevnfm does not read."""
     created_at: str
     updated_at: str
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.stacks import ChangeConnections, CreateResources
+from kubevnfm_lcm_api.lifecycle.requests import unread
 from packages.package_variants import changed_package, variant
 from worlds.lcm_world import LINKED, SAMPLES, World, sample_request
 
@@ -151,7 +153,6 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", vims(a={**login(), "interfaceInfo": {"endpiont": "https://k"}}), 400, "interfaceInfo/endpiont"),
     ("vm", vims(a={**login(), "interfaceInfo": {"endpoint": "https://k", "trustedCertificates": "x"}}), 400, "PEM"),
     ("vm", vims(a={**login(), "extra": {"interface": "private"}}), 400, "extra/interface"),
-    ("vm", vims(a={**login(), "extra": {"colour": "blue"}}), 400, "vimConnectionInfo/a/extra/colour"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"username": "u"}}), 400, "endpoint"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"region": "Mars"}}), 422, "accessInfo/region"),
     ("cnf", vims(a=cluster()), 400, "vimConnectionInfo/a/interfaceInfo/ssl_ca_cert"),
@@ -334,6 +335,64 @@ async def test_user_data_that_cannot_be_loaded_are_refused_at_the_request(world:
     assert world.twins.commands == []
     params(**{**USER_DATA, "lcm__operation__user__data": "UserData/y.py"})(body)
     (await world.lcm("POST", path, body)).must(202)
+
+
+async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operation(world: World) -> None:
+    """SOL003 4.4.1.7 lets them have any names. Code of a package may read each, so then there is no warning."""
+    place, why = "additionalParams/", "not used, since neither kubevnfm nor the package reads an attribute of this name"
+    hot = (
+        (SAMPLES / "vm/BaseHOT/simple/vm_hot.yaml")
+        .read_text()
+        .replace("parameters:\n", "parameters:\n  depth: {type: string, default: a}\n", 1)
+    )
+    await world.upload(
+        variant(world.folder, "vm", files={"BaseHOT/simple/vm_hot.yaml": hot, "UserData/x.py": "class X: ...\n"})
+    )
+    body, given = sample_request("vm", "instantiate"), {"depth": "b", "detph": "c", "nfv": {}, "qqqqqq": 1}
+
+    async def warnings(task: str, instance_id: str, body: dict[str, Any]) -> object:
+        accepted = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).must(202)
+        operation_id = accepted.headers["Location"].rpartition("/")[2]
+        await world.reached(operation_id, "COMPLETED")
+        shown = (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
+        assert (await world.operation(operation_id)).get("warnings") == shown.get("warnings")
+        return shown.get("warnings")
+
+    expected = [f"{place}detph: {why}; the nearest is depth", f"{place}qqqqqq: {why}"]
+    vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "extra": {"area": "a", "regions": "b"}})(body)
+    extra = "not used, since kubevnfm reads no attribute of this name"
+    instance_id = await world.create()
+    assert await warnings("instantiate", instance_id, {**body, "additionalParams": given}) == [
+        *expected,
+        f"vimConnectionInfo/a/extra/area: {extra}",
+        f"vimConnectionInfo/a/extra/regions: {extra}; the nearest is region",
+    ]
+    assert await warnings("heal", instance_id, {"additionalParams": {**given, "all": False}}) == expected
+    assert (
+        await warnings(
+            "scale",
+            instance_id,
+            {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "additionalParams": {"is_auto": "False"}},
+        )
+        is None
+    )
+    assert (
+        await warnings("terminate", instance_id, {"terminationType": "FORCEFUL", "additionalParams": given}) == expected
+    )
+    params(**USER_DATA, **given)(body)
+    assert await warnings("instantiate", await world.create(), body) is None
+
+
+def test_the_names_that_are_read_are_known() -> None:
+    """Each that an error names, or that a module reads as a flag."""
+    folder = Path(unread.__file__).parents[1]
+    texts = [path.read_text() for path in folder.rglob("*.py")]
+    pattern = (
+        r'additionalParams[/.]([a-zA-Z][\w-]+)|flag\([\w.]+, "([\w-]+)"|(?:parameters|_params)(?:\.get\(|\[)"([\w-]+)"'
+    )
+    named = {name for text in texts for found in re.findall(pattern, text) for name in found if name}
+    assert len(named) > 12
+    assert named - {"additionalParams", "instantiationLevelId"} <= unread.OWN, "those two are read of whole requests"
 
 
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:

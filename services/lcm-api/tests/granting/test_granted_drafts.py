@@ -117,7 +117,7 @@ def test_a_granted_vim_that_names_none_is_that_of_the_operation(draft: Any) -> N
     [
         ("accessInfo", {"username": "u", "project": "p"}, "accessInfo/password"),
         ("accessInfo", {"colour": "blue"}, "accessInfo/colour"),
-        ("extra", {"colour": "blue"}, "extra/colour"),
+        ("extra", {"interface": "private"}, "extra/interface"),
     ],
 )
 def test_a_granted_vim_that_is_no_login_is_refused(part: str, value: dict[str, str], place: str) -> None:

@@ -9,7 +9,7 @@ from kubevnfm_events import CapiProviders, VimConnection
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
-from kubevnfm_sol.access import KUBERNETES_ACCESS
+from kubevnfm_sol.access import KUBERNETES_ACCESS, unread_extra
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -116,6 +116,9 @@ class VimRecord(BaseModel):
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
         if not self.status_reason:
             del record["status_reason"]  # Tacker's record does not have it
+        warnings = unread_extra(self.type, self.extra, "extra.")
+        if warnings:
+            record["warnings"] = list(warnings)
         if self.capi_providers:
             record["extra"] = {**record["extra"], CAPI: shown_providers(self.capi_providers.values())}
         return record

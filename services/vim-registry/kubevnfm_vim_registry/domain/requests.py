@@ -8,8 +8,9 @@ from typing import Final
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide, is_mask
 from kubevnfm_sol import access
-from kubevnfm_sol.vim import long_vim_type, short_vim_type
+from kubevnfm_sol.vim import short_vim_type
 
+from kubevnfm_vim_registry.domain.providers import CAPI
 from kubevnfm_vim_registry.domain.record import JsonObject, VimType
 
 Attributes = Mapping[str, object]
@@ -19,7 +20,7 @@ FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "de
 CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
 FIXED: Final = ("type", "auth_url")
 _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
-_IGNORED: Final = ("id", "status", "status_reason", "placement_attr", "created_at", "updated_at")
+_IGNORED: Final = ("id", "status", "status_reason", "placement_attr", "warnings", "created_at", "updated_at")
 """Attributes that clients send back when they edit a record that they have read."""
 
 _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
@@ -99,9 +100,10 @@ def auth_url(vim: Attributes, type: VimType) -> str:
 
 
 def extra_attributes(vim: Attributes, type: VimType) -> JsonObject:
-    """Return ``extra``. Raises InvalidInput naming an attribute that is not understood."""
+    """Return ``extra``, which may have any attributes. Raises InvalidInput for a wrong value, and for what kubevnfm writes there."""
     given = mapping(vim, "extra")
-    access.check_names(given, access.EXTRA[long_vim_type(type)], "vim.extra", separator=".")
+    if CAPI in given:
+        raise InvalidInput(f"vim.extra.{CAPI}", "kubevnfm itself shows it: leave it out")
     if type == "openstack":
         access.check_openstack_extra(given, "vim.extra", separator=".")
     return given

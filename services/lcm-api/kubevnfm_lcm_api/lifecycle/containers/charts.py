@@ -15,8 +15,8 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART
 
-_VALUES: Final = "helm_parameters"
-_VALUE_NAMES: Final = "helm_value_names"
+VALUES: Final = "helm_parameters"
+VALUE_NAMES: Final = "helm_value_names"
 _REPLICA: Final = "replica"
 _OTHERS: Final = ("using_helm_install_param", "use_helm")
 """Tacker's parameters of version 1, which name repositories and several charts."""
@@ -56,16 +56,16 @@ def chart_of(
             raise Unprocessable(f"{_PLACE}/{name}", f"not supported: name the package's chart by {CHART}")
     path = parameters.get(CHART)
     if path is None:
-        for name in (_VALUES, _VALUE_NAMES):
+        for name in (VALUES, VALUE_NAMES):
             if name in parameters:
                 raise InvalidInput(f"{_PLACE}/{name}", f"goes with {CHART}, which is missing")
         return None
     values: dict[str, Any] = {}
-    for key, value in _mapping(parameters, _VALUES).items():
-        _set(values, key, value, place=f"{_PLACE}/{_VALUES}/{key}")
+    for key, value in _mapping(parameters, VALUES).items():
+        _set(values, key, value, place=f"{_PLACE}/{VALUES}/{key}")
     replicas = {vdu.vdu_id: vdu.replicas for vdu in vdus}
-    for vdu_id, entry in _mapping(parameters, _VALUE_NAMES).items():
-        place = f"{_PLACE}/{_VALUE_NAMES}/{vdu_id}"
+    for vdu_id, entry in _mapping(parameters, VALUE_NAMES).items():
+        place = f"{_PLACE}/{VALUE_NAMES}/{vdu_id}"
         if vdu_id not in flavour.vdus:
             raise InvalidInput(place, f"a VDU of the flavour expected: {', '.join(flavour.vdus) or 'none'}")
         if not isinstance(entry, Mapping) or set(entry) != {_REPLICA} or not isinstance(entry[_REPLICA], str):

@@ -50,17 +50,18 @@ class Acceptance:
         flavour: Flavour | None = None,
         secret_names: Collection[str] = (),
         state: OperationState = OperationState.STARTING,
+        warnings: Collection[str] = (),
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``flavour`` the one after the operation,
         for the grant request of the package's own code.
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
-        ``state`` is PROCESSING for an operation that needs no grant.
+        ``state`` is PROCESSING for an operation that needs no grant; ``warnings`` are those about the request, beside the draft's.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
         instances use, or would use what another operation takes away; Suspended; Unprocessable as `check_networks`.
         """
-        found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
+        found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state, warnings)
         await self._engine.accept(stored, found, claims)
         return found.occ.id
 
@@ -101,6 +102,7 @@ class Acceptance:
         flavour: Flavour | None,
         secret_names: Collection[str],
         state: OperationState,
+        warnings: Collection[str] = (),
     ) -> tuple[OccurrenceRecord, dict[str, Any]]:
         """Return the occurrence, and the further fields of the instance that are true from its claim on."""
         await self._suspensions.check(record, _may_be_regions(record, draft))
@@ -118,7 +120,7 @@ class Acceptance:
             vnf_instance_id=record.vnf.id,
             operation=operation,
             operation_params=dict(hide(asked.original, names)),
-            warnings=draft.notes or None,
+            warnings=(*draft.notes, *warnings) or None,
         )
         if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:
             request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)

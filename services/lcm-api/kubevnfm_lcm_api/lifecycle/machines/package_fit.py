@@ -18,7 +18,9 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 
-_FILE: Final = "additionalParams/lcm-operation-user-data"
+USER_DATA: Final = "lcm-operation-user-data"
+"""The parameter that names the file of the user data class."""
+_FILE: Final = f"additionalParams/{USER_DATA}"
 _CLASS: Final = "additionalParams/lcm-operation-user-data-class"
 _LARGEST: Final = 2**20
 """A larger module is not searched: it is judged when it runs."""
@@ -103,21 +105,19 @@ def check_fed(
 
 def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
     """Return the user data class that the request names (sequences.md 2.1). Raises InvalidInput, Unprocessable."""
-    path, class_name = parameters.get("lcm-operation-user-data"), parameters.get("lcm-operation-user-data-class")
+    path, class_name = parameters.get(USER_DATA), parameters.get("lcm-operation-user-data-class")
     if path is None and class_name is None:
         return None
-    for name, value in (("lcm-operation-user-data", path), ("lcm-operation-user-data-class", class_name)):
+    for name, value in ((USER_DATA, path), ("lcm-operation-user-data-class", class_name)):
         if not isinstance(value, str) or not value:
             raise InvalidInput(
                 f"additionalParams/{name}", "both of lcm-operation-user-data and -class, or none, expected"
             )
     normal = listed_path(str(path))
     if ".." in normal.split("/") or normal.startswith("/") or not normal.endswith(".py"):
-        raise InvalidInput(
-            "additionalParams/lcm-operation-user-data", "a path inside the package, ending in .py, expected"
-        )
+        raise InvalidInput(_FILE, "a path inside the package, ending in .py, expected")
     if normal not in files:
-        raise Unprocessable("additionalParams/lcm-operation-user-data", f"the package has no file {normal}")
+        raise Unprocessable(_FILE, f"the package has no file {normal}")
     if not str(class_name).isidentifier():
         raise InvalidInput("additionalParams/lcm-operation-user-data-class", "a Python class name expected")
     return UserData(path=normal, class_name=str(class_name))

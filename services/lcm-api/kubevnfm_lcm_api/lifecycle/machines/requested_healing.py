@@ -20,8 +20,8 @@ from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES, RequestedHeal
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
-_WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
-_KEEP: Final = "x_keep_volume"
+WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
+KEEP: Final = "x_keep_volume"
 
 
 async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked: Asked[HealVnfRequest]) -> HealVmDraft:
@@ -85,10 +85,10 @@ def _takes_storage(parameters: Mapping[str, Any], version: ApiVersion, *, is_rec
 
     Raises: InvalidInput for a malformed parameter; Unprocessable if they must stay, but cannot.
     """
-    with_storage, is_all, keep = (_flag(parameters, name) for name in (_WITH_STORAGE, ALL, _KEEP))
+    with_storage, is_all, keep = (_flag(parameters, name) for name in (WITH_STORAGE, ALL, KEEP))
     if keep and (is_recreated or is_all or with_storage):
         why = "the stack is created again" if is_recreated else "another parameter asks for new volumes"
-        raise Unprocessable(f"additionalParams/{_KEEP}", f"true, but {why}: false, or neither of both, expected")
+        raise Unprocessable(f"additionalParams/{KEEP}", f"true, but {why}: false, or neither of both, expected")
     if keep is not None:
         return not keep
     # As Tacker.

@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
 )
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, flag
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
@@ -137,4 +138,5 @@ async def _accept(
         asked,
         flavour=found.flavour,
         secret_names=found.secret_names,
+        warnings=await unread_in(on, found.draft, asked, found.flavour),
     )

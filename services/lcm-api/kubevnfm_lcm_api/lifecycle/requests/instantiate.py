@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
 
 async def accept(on: RequestServices, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> str:
@@ -39,6 +40,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
         asked,
         flavour=found.flavour,
         secret_names=found.secret_names,
+        warnings=await unread_in(on, found.draft, asked, found.flavour),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.vnfd.model import Vnfd
@@ -26,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import checked
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.requests.unread import unread_of_vims
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
@@ -63,11 +64,13 @@ async def accept(
     free = _free(record, request, vnfd)
     changed.update({to_camel(name): getattr(request, name) for name in free if getattr(request, name) is not None})
     connections = None
+    warnings: Sequence[str] = ()
     # `changedInfo` lists the entries that the request named, with their values after the patch.
     if "vim_connection_info" in given and request.vim_connection_info is not None:
         connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
         named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
         connections.update(await _checked(on, record, named, asked.version))
+        warnings = unread_of_vims(named)
         changed["vimConnectionInfo"] = {
             key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
         }
@@ -102,6 +105,8 @@ async def accept(
         under_change = UnderChange(stored, later, present, vnfd, vnfd.flavour(info.flavour_id), info)
         of_kind = await on.kind_of(record).modify(under_change, scripted, request)
         draft = of_kind or (scripted if scripts else draft)
+        if scripts:
+            warnings = ()  # they may read any attribute
     return await on.acceptance.accept(
         stored,
         record,
@@ -110,6 +115,7 @@ async def accept(
         asked,
         secret_names=vnfd.secret_names,
         state=OperationState.PROCESSING,
+        warnings=warnings,
     )
 
 

@@ -11,6 +11,7 @@ from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequ
 
 from kubevnfm_lcm_api.lifecycle.core.kind import SCALE, SCALE_TO_LEVEL, Asked, Levels, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
 
 async def accept(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfRequest]) -> str:
@@ -80,7 +81,10 @@ async def _begin(
     is_scale = isinstance(asked.request, ScaleVnfRequest)
     check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
     draft = await kind.scale(vnf, levels, asked)
-    return await on.acceptance.accept(vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour)
+    warnings = await unread_in(on, draft, asked, vnf.flavour)
+    return await on.acceptance.accept(
+        vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour, warnings=warnings
+    )
 
 
 def check_amounts(flavour: Flavour, levels: Mapping[str, int], field: str) -> None:

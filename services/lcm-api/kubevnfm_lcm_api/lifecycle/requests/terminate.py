@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts, scripts_of
 
@@ -67,7 +68,10 @@ async def accept(
                 "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
             }
         )
-    return await on.acceptance.accept(stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour)
+    warnings = await unread_in(on, draft, asked, flavour)
+    return await on.acceptance.accept(
+        stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour, warnings=warnings
+    )
 
 
 async def _package(on: RequestServices, record: InstanceRecord) -> tuple[PackageRef, Flavour | None]:

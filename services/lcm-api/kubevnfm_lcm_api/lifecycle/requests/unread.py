@@ -1,0 +1,75 @@
+"""Warns about what is in the free containers of a request and is read by nothing (api.md 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
+from kubevnfm_cluster.request import LOAD_BALANCER, AdditionalParams
+from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_secrets import SECRET_NAMES
+from kubevnfm_sol.access import unread_extra
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.free_containers import unread
+from kubevnfm_sol.vim import VimConnectionInfo
+
+from kubevnfm_lcm_api.http.spelling import PARAMETERS
+from kubevnfm_lcm_api.lifecycle.containers.charts import VALUE_NAMES
+from kubevnfm_lcm_api.lifecycle.containers.charts import VALUES as CHART_VALUES
+from kubevnfm_lcm_api.lifecycle.containers.repair import FORCE
+from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
+from kubevnfm_lcm_api.lifecycle.core import request_parameters as common
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA
+from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts
+
+OWN: Final = frozenset(
+    {
+        *PARAMETERS,
+        *AdditionalParams.model_fields,
+        *(name for login in AdditionalParams.logins for name in login.every),
+        *(common.DEF_FILES, common.CHART, common.ORDER_ARTIFACT, common.VALUES, common.COMPUTE_PROFILES),
+        *(common.OUTPUTS, common.RELEASE_NAME, common.KUBERNETES_VERSION, common.REPAIR, common.REPLACE, common.ALL),
+        *(common.CAPI, REGISTRY_VNF, LOAD_BALANCER, CHART_VALUES, VALUE_NAMES, FORCE, LEAVING, KEEP, WITH_STORAGE),
+        "adopt",
+        # Tacker's clients send it with a scaling that no person asks for; it changes nothing, there as here.
+        "is_auto",
+        SECRET_NAMES,
+    }
+)
+"""The names in additionalParams that kubevnfm reads, for VNFs of any kind."""
+
+
+async def unread_in(on: RequestServices, draft: Draft, asked: Asked[SolType], flavour: Flavour | None) -> Sequence[str]:
+    """Return a warning for each name in ``additionalParams`` and in ``extra`` of a VIM that nothing reads.
+
+    Code of a package may read any name: no warning for a package with scripts, or if the request names user data.
+    ``flavour``: that after the operation; None: the package does not exist any more, so what it reads is not known.
+    """
+    parameters: Mapping[str, Any] = getattr(asked.request, "additional_params", None) or {}
+    if flavour is None or has_scripts(flavour) or USER_DATA in parameters or getattr(draft, "user_data", None):
+        return ()
+    found: list[str] = []
+    if not parameters.keys() <= OWN:
+        known = OWN | await _in_base_hot(on, draft, flavour)
+        found += unread(parameters, known, "additionalParams/", "neither kubevnfm nor the package reads an attribute")
+    return [*found, *unread_of_vims(getattr(asked.request, "vim_connection_info", {}))]
+
+
+def unread_of_vims(connections: Mapping[str, VimConnectionInfo]) -> Sequence[str]:
+    """Return a warning for each attribute of ``extra`` of the entries that kubevnfm does not read."""
+    return [
+        warning
+        for key, entry in connections.items()
+        for warning in unread_extra(entry.vim_type, entry.extra, f"vimConnectionInfo/{key}/extra/")
+    ]
+
+
+async def _in_base_hot(on: RequestServices, draft: Draft, flavour: Flavour) -> frozenset[str]:
+    package = getattr(draft, "package", None)
+    hot = await on.packages.base_hot(package.package_id, flavour.flavour_id) if package is not None else None
+    return hot.top.parameters if hot is not None else frozenset()
