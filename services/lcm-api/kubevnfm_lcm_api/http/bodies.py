@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.given_secrets import with_secrets
-from kubevnfm_lcm_api.http.spelling import check_closed, check_spelling
+from kubevnfm_lcm_api.http.spelling import check_attributes
 
 JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
@@ -125,13 +125,12 @@ def check_names(document: Any) -> None:
 def parse(model: type[B], document: Any) -> B:
     """Return the document as the type, its secret texts hidden. Raises InvalidInput with the wrong attributes.
 
-    Attributes that the type does not have are ignored, unless they are misspelled, inside of an object, or the type forbids them.
+    Attributes that the type does not have are refused.
     """
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
     if model.model_config.get("extra") != "forbid":
-        check_spelling(model, document)
-        check_closed(model, document)
+        check_attributes(model, document)
     try:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)

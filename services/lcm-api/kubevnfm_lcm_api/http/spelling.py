@@ -1,8 +1,8 @@
-"""Finds misspelled attributes of requests.
+"""Finds attributes that a request may not have.
 
-SOL013 wants unknown attributes of a request ignored, because a later version may define them, and additionalParams may have
-any name for user data and scripts. A name that differs from a known one by one character, or by case, hyphens and underscores
-only, is neither: to ignore it would carry out another request than the caller means.
+The objects of SOL003 are closed: an attribute that is none is refused, although SOL013 would have it ignored for the sake of later
+versions. additionalParams may have any name for user data and scripts. One that differs from a parameter of kubevnfm by one
+character, or by case, hyphens and underscores only, is refused too: to ignore it would carry out another request than the caller means.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from typing import Any, Final, get_args
 
 from kubevnfm_kit.errors import InvalidInput
@@ -35,33 +36,20 @@ _SHORTEST: Final = 6
 """Below, one other character makes another word (``type``)."""
 
 
-def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for attributes of a request, and for names in its additionalParams, that are nearly known ones."""
-    known = _attributes(model)
-    wrong = [
-        (name, f"no such attribute; did you mean {meant}? Known are {', '.join(known)}")
-        for name in document
-        if (meant := _meant(name, known))
-    ]
+def check_attributes(model: type[BaseModel], document: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for unknown attributes of a request and of the objects in it that are types of SOL003, each with the
+    nearest known name, and for names in its additionalParams that are nearly those of kubevnfm.
+
+    An attribute says what is to be done: without it another thing would be done than the caller asks for.
+    """
+    wrong = list(islice(_unknown(model, document, ""), _MOST_NAMED))
     parameters = document.get(_PARAMETERS_OF)
-    if _PARAMETERS_OF in known and isinstance(parameters, Mapping):
-        wrong.extend(
-            (f"{_PARAMETERS_OF}/{name}", f"did you mean {meant}?")
-            for name in parameters
-            if (meant := _meant(name, PARAMETERS))
-        )
+    if _PARAMETERS_OF in _attributes(model) and isinstance(parameters, Mapping):
+        nearly = ((name, _meant(name, PARAMETERS)) for name in parameters)
+        found = ((f"{_PARAMETERS_OF}/{name}", f"did you mean {meant}?") for name, meant in nearly if meant is not None)
+        wrong += islice(found, _MOST_NAMED)
     if wrong:
         raise InvalidInput(*wrong[0], *wrong[1:])
-
-
-def check_closed(model: type[BaseModel], document: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for unknown attributes of objects inside a request that are types of SOL003, with the nearest known name.
-
-    The attributes of such an object say how one thing is to be: without one of them it would be another thing.
-    """
-    wrong = list(_unknown(model, document, ""))
-    if wrong:
-        raise InvalidInput(*wrong[0], *wrong[1:_MOST_NAMED])
 
 
 def _unknown(model: type[BaseModel], document: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
@@ -72,7 +60,7 @@ def _unknown(model: type[BaseModel], document: Mapping[str, Any], place: str) ->
             inner = _inner(model).get(name)
             if inner is not None and name not in _OPEN:
                 yield from _unknown_inside(inner, value, here)
-        elif place and value is not None and name != SECRET_NAMES:
+        elif value is not None and name != SECRET_NAMES:
             meant = get_close_matches(name, known, 1)
             hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join(known)}"
             yield here, f"no such attribute: {hint}"

@@ -241,9 +241,10 @@ async def test_a_connection_point_needs_a_link_port_or_protocol_data(
 ) -> None:
     """API-010; SOL003 4.4.1.10a."""
     link = {"id": "l", "resourceId": "n", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": config}]}
-    body = {"flavourId": "simple", "newFlavourId": "large", "vnfdId": "d", "extVirtualLinks": [link]}
+    needed = {"instantiate": "flavourId", "change_flavour": "newFlavourId", "change_vnfpkg": "vnfdId"}
     ask = world.v1 if version == "v1" else world.lcm
     for task in CONFIGURING[version]:
+        body = {"extVirtualLinks": [link], **({needed[task]: "x"} if task in needed else {})}
         problem = (await ask("POST", f"/vnf_instances/nowhere/{task}", body)).problem(400)
         named = [each["name"] for each in problem["invalidParams"]]
         assert f"extVirtualLinks[0]/extCps[0]/cpConfig{place}" in named, task

@@ -30,7 +30,7 @@ from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 _ROLLING: Final = "RollingUpdate"
 _MOST_KINDS: Final = 50
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
-_COORDINATE: Final = "lcm-operation-coordinate"
+COORDINATE: Final = "lcm-operation-coordinate"
 
 
 def check_capi(parameters: Mapping[str, Any], supported: tuple[str, ...]) -> Mapping[str, Any]:
@@ -142,7 +142,7 @@ def _check_parameters(given: Mapping[str, Any], flavour: Flavour) -> tuple[str, 
     if given.get("upgrade_type", _ROLLING) != _ROLLING:
         raise InvalidInput("additionalParams/upgrade_type", f"{_ROLLING} expected")
     for name in given:
-        if name.startswith(_COORDINATE):
+        if name.startswith(COORDINATE):
             raise Unprocessable(f"additionalParams/{name}", "a CNF has no machines that a script could coordinate")
     listed = given.get("vdu_params", [])
     if not isinstance(listed, list | tuple):

@@ -64,13 +64,11 @@ async def accept(
     free = _free(record, request, vnfd)
     changed.update({to_camel(name): getattr(request, name) for name in free if getattr(request, name) is not None})
     connections = None
-    warnings: Sequence[str] = ()
     # `changedInfo` lists the entries that the request named, with their values after the patch.
     if "vim_connection_info" in given and request.vim_connection_info is not None:
         connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
         named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
         connections.update(await _checked(on, record, named, asked.version))
-        warnings = unread_of_vims(named)
         changed["vimConnectionInfo"] = {
             key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
         }
@@ -105,8 +103,6 @@ async def accept(
         under_change = UnderChange(stored, later, present, vnfd, vnfd.flavour(info.flavour_id), info)
         of_kind = await on.kind_of(record).modify(under_change, scripted, request)
         draft = of_kind or (scripted if scripts else draft)
-        if scripts:
-            warnings = ()  # they may read any attribute
     return await on.acceptance.accept(
         stored,
         record,
@@ -115,8 +111,16 @@ async def accept(
         asked,
         secret_names=vnfd.secret_names,
         state=OperationState.PROCESSING,
-        warnings=warnings,
+        warnings=_unread(draft, request),
     )
+
+
+def _unread(draft: ModifyDraft, request: VnfInfoModificationRequest) -> Sequence[str]:
+    """Return the warnings about the entries that the request names; scripts of the package may read any attribute."""
+    if isinstance(draft, ModifyScriptedDraft) and draft.scripts:
+        return ()
+    named = request.vim_connection_info or {}
+    return unread_of_vims({key: one for key, one in (draft.vim_connections or {}).items() if key in named})
 
 
 def _new_inputs(record: InstanceRecord, package: PackageRef | None) -> Inputs | None:

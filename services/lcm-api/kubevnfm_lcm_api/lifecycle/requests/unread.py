@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.http.spelling import PARAMETERS
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUE_NAMES
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUES as CHART_VALUES
 from kubevnfm_lcm_api.lifecycle.containers.repair import FORCE
+from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import COORDINATE
 from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
 from kubevnfm_lcm_api.lifecycle.core import request_parameters as common
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -47,11 +48,12 @@ OWN: Final = frozenset(
 async def unread_in(on: RequestServices, draft: Draft, asked: Asked[SolType], flavour: Flavour | None) -> Sequence[str]:
     """Return a warning for each name in ``additionalParams`` and in ``extra`` of a VIM that nothing reads.
 
-    Code of a package may read any name: no warning for a package with scripts, or if the request names user data.
+    Code of a package may read any name: no warning for a package with scripts, or if the request names user data or a coordination script.
     ``flavour``: that after the operation; None: the package does not exist any more, so what it reads is not known.
     """
     parameters: Mapping[str, Any] = getattr(asked.request, "additional_params", None) or {}
-    if flavour is None or has_scripts(flavour) or USER_DATA in parameters or getattr(draft, "user_data", None):
+    names_code = any(name == USER_DATA or name.startswith(COORDINATE) for name in parameters)
+    if flavour is None or names_code or has_scripts(flavour) or getattr(draft, "user_data", None):
         return ()
     found: list[str] = []
     if not parameters.keys() <= OWN:
