@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -151,6 +152,30 @@ async def test_a_long_wait_occupies_no_worker(site: Any, faults: FaultBook, work
     assert isinstance(outcome, NotYet)
     assert outcome.again_in_s <= 1.0
     faults.remove(hang.fault_id)
+    while isinstance(outcome, NotYet):
+        outcome = await quick.handlers.apply_objects(command, quick.context())
+    assert isinstance(outcome, Done)
+
+
+async def test_a_resource_that_changes_all_the_time_occupies_no_worker(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-027: without a status it counts as ready once it has not changed for a time."""
+    quick = site.with_changes(wait_s=0.05)
+    await quick.apply({"f.yaml": [a_definition(make)]}, instance="definition")
+    package = quick.packages.add({"f.yaml": [make("Thing", "busy", api_version="acme.example/v1")]})
+    command = ApplyObjects(vnf_instance_id="i1", package=package, vim=quick.vim, def_files=("f.yaml",))
+    things = await cluster.resource("acme.example/v1", "Thing")
+    assert things is not None
+
+    async def beat() -> None:
+        for number in count():
+            note = {"metadata": {"annotations": {"beat": str(number)}}}
+            await cluster.patch(things, ObjectKey("acme.example/v1", "Thing", "default", "busy"), note)
+            await asyncio.sleep(0.02)
+
+    beating = asyncio.create_task(beat())
+    outcome = await asyncio.wait_for(quick.handlers.apply_objects(command, quick.context()), 10)
+    assert isinstance(outcome, NotYet)
+    beating.cancel()
     while isinstance(outcome, NotYet):
         outcome = await quick.handlers.apply_objects(command, quick.context())
     assert isinstance(outcome, Done)

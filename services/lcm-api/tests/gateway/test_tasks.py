@@ -568,6 +568,11 @@ async def test_the_rolling_update_of_a_cnf_changes_the_images_of_the_named_vdus(
         ({"vdu_params": [{}]}, 400, "vdu_params[0]/vdu_id: the VDU's id"),
         ({"vdu_params": [{"vdu_id": "x"}]}, 400, "vdu_params[0]/vdu_id: the VNF has no VDU x; it has VDU1"),
         ({"vdu_params": [{"vdu_id": "VDU1"}] * 2}, 400, "vdu_params[1]/vdu_id: VDU VDU1 is there already"),
+        (
+            {"vdu_params": [{"vdu_id": "VDU1"}], "replace": ["Job"]},
+            422,
+            "additionalParams/replace: not with vdu_params",
+        ),
         ({"lcm-kubernetes-def-files": [DEPLOYMENT], "replace": "Job"}, 400, "additionalParams/replace: an array"),
         ({"lcm-kubernetes-def-files": [DEPLOYMENT], "replace": ["job"]}, 400, "additionalParams/replace[0]: the kind"),
         ({"lcm-operation-coordinate-new-vnf": "a.py"}, 422, "lcm-operation-coordinate-new-vnf: a CNF has no machines"),

@@ -163,13 +163,14 @@ class ReadinessWait:
                 if left_s <= 0:
                     late = {key: verdicts[key] for key in verdicts if key in ends and ends[key] <= now}
                     await self._raise_late(late, view)
+                # The next call would begin to count again. A resource that changes all the time holds no worker.
+                is_counting = loop.time() < look_until + unseen.longest_s and unseen.is_counting(silent, verdicts)
                 until_s = look_until - loop.time()
-                if until_s <= 0 and unseen.is_counting(silent, verdicts):
+                if until_s <= 0 and is_counting:
                     until_s = left_s
                 patience_s = min(left_s, until_s, soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
                 changed = await view.change(ends.keys(), within_s=patience_s)
-                # The next call would begin to count again.
-                if not changed and loop.time() >= look_until and not unseen.is_counting(silent, verdicts):
+                if not changed and loop.time() >= look_until and not is_counting:
                     return None
 
     def _verdicts(

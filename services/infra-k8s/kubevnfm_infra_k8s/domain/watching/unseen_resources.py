@@ -47,6 +47,11 @@ class UnseenResources:
     _working_since: float | None = None
     """The loop time from which on all workloads of the wait were ready."""
 
+    @property
+    def longest_s(self) -> float:
+        """The longest time that is counted."""
+        return self.settle_s * _UNSEEN
+
     def patience(
         self,
         awaited: Sequence[Awaited],

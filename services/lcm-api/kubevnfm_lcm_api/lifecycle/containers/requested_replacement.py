@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import ArtifactOrder
@@ -106,7 +106,7 @@ def replaced_cnf(
         before_package=vnf.package,
         new_files=new_files,
         images_of=images_of,
-        replace_kinds=_replaced_kinds(given),
+        replace_kinds=_replaced_kinds(given, images_of),
         vdus_before=present.vdus,
         scale_status=scale_status(levels),
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
@@ -161,8 +161,10 @@ def _check_parameters(given: Mapping[str, Any], flavour: Flavour) -> tuple[str, 
     return tuple(named)
 
 
-def _replaced_kinds(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the kinds of objects that may be replaced. Raises InvalidInput."""
+def _replaced_kinds(given: Mapping[str, Any], images_of: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of objects that may be replaced; ``images_of``: the VDUs whose images alone change. Raises InvalidInput, Unprocessable."""
+    if REPLACE in given and images_of:
+        raise Unprocessable(f"additionalParams/{REPLACE}", "not with vdu_params: images change without a replacement")
     kinds = given.get(REPLACE, [])
     if not isinstance(kinds, list | tuple) or len(kinds) > _MOST_KINDS:
         raise InvalidInput(f"additionalParams/{REPLACE}", f"an array of at most {_MOST_KINDS} kinds expected")
