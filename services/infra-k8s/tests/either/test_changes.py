@@ -254,6 +254,25 @@ async def test_a_replacement_keeps_claims_and_is_taken_back(ground: Any, store: 
     assert third not in (first, second)
 
 
+async def test_a_definition_and_its_resource_change_together(ground: Any) -> None:
+    """CR-017: the resource has a field of the new definition; a wrong field in the one that does not change is named first."""
+    group = f"{ground.namespace}.example.com"
+
+    def objects(*fields: str, used: str) -> dict[str, Any]:
+        definition = things_of(group)
+        spec = {"type": "object", "properties": {each: {"type": "string"} for each in fields}}
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = {"spec": spec}
+        return {"f.yaml": [definition, an_object("Thing", "t", api_version=f"{group}/v1", spec={used: "1"})]}
+
+    place = {"instance": ground.namespace, "namespace": ground.namespace}
+    await ground.apply(*objects("a", used="a")["f.yaml"])
+    with pytest.raises(ObjectsRefused, match="b: field not declared in schema"):
+        await ground.site.replace(objects("a", used="b"), package_id="p-wrong", operation="wrong", **place)
+    await ground.site.replace(objects("a", "b", used="b"), package_id="p-right", operation="right", **place)
+    thing: Any = await ground.shown(f"{group}/v1", "Thing", "t")
+    assert thing["spec"] == {"b": "1"}
+
+
 async def test_what_would_not_come_again_is_not_replaced(ground: Any) -> None:
     """CR-035: what holds data, and an object that would be refused also as a new one; both are named, and stay."""
     volume, claim = a_disk(ground.own_name("disk"))

@@ -29,12 +29,23 @@ _SUBJECT: Final = re.compile(r'^\S+ "[^"]*" is forbidden: ')
 _WITHOUT_PERMISSION: Final = re.compile(r'\bUser "[^"]*" cannot ')
 _DENIAL: Final = re.compile(r'^admission webhook "(?P<name>[^"]*)" denied the request')
 _WEBHOOK_KINDS: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _MISSING_LIMITS: Final = "failed quota"
 _OF_THE_PRESENT: Final = re.compile(r"exceeded quota|already allocated|metadata\.name\b|\" cannot patch resource ")
 """Refusals because the present object is there, or because of another name: rights can be limited to names."""
 _LONGEST_STEM: Final = 56
 _LOOKING_AT_OTHERS: Final = frozenset({403, 404})
 """Answers of admission plugins, which read other objects. Validation (400, 422) reads only the object itself."""
+
+
+def kinds_of(objects: Sequence[Wanted]) -> frozenset[tuple[str, str]]:
+    """Return the groups and kinds that the definitions among these define."""
+    specs = [each.body.get("spec") for each in objects if each.key.group_kind == _DEFINITION]
+    return frozenset((str(field_at(spec, "group")), str(field_at(spec, "names", "kind"))) for spec in specs)
+
+
+def _generation(body: Body) -> object:
+    return field_at(body, "metadata", "generation")
 
 
 def webhooks_of(objects: Sequence[Wanted]) -> frozenset[str]:
@@ -91,6 +102,7 @@ async def rehearse(
     keys = {each.key for each in objects}
     webhooks = webhooks_of(objects)
     refusals: list[ObjectRefused] = []
+    redefined: set[tuple[str, str]] = set()
 
     # Where the namespace does not exist yet, the API server would reject all.
     checked = [
@@ -108,6 +120,8 @@ async def rehearse(
         try:
             after = await cluster.apply(each.resource, each.key, body, dry_run=True, takes_fields=each.takes_fields)
             check_ignored(each, after if present is None else present)
+            if present is not None and _generation(after) != _generation(present):
+                redefined.update(kinds_of([each]))
         except ObjectRefused as refusal:
             fields = unchangeable_fields(refusal) if present is not None else ""
             if fields and present is not None and replacing is not None:
@@ -128,14 +142,16 @@ async def rehearse(
                 refusals.append(refused_change(each, fields))
             elif only_unchangeable:
                 log.info("refusal_left_to_the_apply", object=str(each.key), reason=str(refusal))
-            elif may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
+            elif each.key.group_kind in redefined or may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))
             else:
                 refusals.append(refusal)
         except WebhookUnavailable as error:  # the real request waits for it
             log.info("webhook_unavailable", object=str(each.key), reason=str(error))
 
-    await each_of(checked, check)
+    # A resource of a definition that changes is judged by its real apply, by what it will be then.
+    await each_of([each for each in checked if each.key.group_kind == _DEFINITION], check)
+    await each_of([each for each in checked if each.key.group_kind != _DEFINITION], check)
     if refusals:
         raise ObjectsRefused(refusals)
     return replaced

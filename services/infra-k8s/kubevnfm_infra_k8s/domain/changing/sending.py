@@ -11,7 +11,7 @@ import structlog
 from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_version
-from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
+from kubevnfm_infra_k8s.domain.changing.dry_run import kinds_of, may_be_cured
 from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.joining import join
 from kubevnfm_infra_k8s.domain.changing.relabelling import with_labels
@@ -34,6 +34,8 @@ log = structlog.get_logger()
 
 _FIRST_LOOK_S: Final = 0.05
 _LONGEST_LOOK_S: Final = 1.0
+_DEFINED_S: Final = 10.0
+"""After a definition has changed, until it holds in all API servers of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Sender:
     """The names of the admission webhooks of the set."""
     replaced: Mapping[ObjectKey, str] = field(default_factory=dict)
     """The uids of the objects that are deleted first, because a field of them cannot be changed."""
+    _defined_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    """When definitions were sent, by what they define."""
     is_again: bool = False
     """Whether objects that other instances have created are applied too: another party has changed them."""
 
@@ -90,6 +94,7 @@ class Sender:
             ]
             await self.wait.until_ready(awaited, self.progress)
             await self._until_served(definitions)
+            self._defined_at.update(dict.fromkeys(kinds_of(definitions), asyncio.get_running_loop().time()))
         found = {each.key: body for each, body in zip(objects, bodies, strict=True) if body is not None}
         return Sent(found, refused)
 
@@ -148,6 +153,9 @@ class Sender:
                     )
                 return applied
             except ObjectRefused as refusal:
+                if self._may_be_outdated(wanted):
+                    await asyncio.sleep(_LONGEST_LOOK_S)
+                    continue
                 if there is not None and (fields := unchangeable_fields(refusal)):
                     raise refused_change(wanted, fields) from refusal
                 raise
@@ -160,6 +168,12 @@ class Sender:
                 message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
+
+    def _may_be_outdated(self, wanted: Wanted) -> bool:
+        """Return whether an API server may still judge a resource by an earlier definition: nothing shows when it has the new one."""
+        at = self._defined_at.get(wanted.key.group_kind)
+        is_new = at is not None and asyncio.get_running_loop().time() < at + _DEFINED_S
+        return is_new and self.wait.left_s() > _LONGEST_LOOK_S
 
     def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
         """Return the instance whose label a shared object has: the present one, if it still holds it."""
