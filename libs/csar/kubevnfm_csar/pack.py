@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from kubevnfm_csar.archive import file_digest
 from kubevnfm_csar.errors import PackageRefused
@@ -38,7 +39,8 @@ def pack(folder: Path, out: Path, *, without: Sequence[str] = BESIDE) -> Package
     names = sorted(_names(folder, without))
     blocks = [head, *(_block(folder, name) for name in names if not name.startswith("Definitions/"))]
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.part")
+    # Each call has a draft of its own: `make demo` and `make samples` may pack the same folder at one time.
+    draft = out.with_name(f".{out.name}.{uuid4().hex}.part")
     try:
         with zipfile.ZipFile(draft, "w") as archive:
             _add(archive, META, "\n\n".join(blocks).encode() + b"\n")

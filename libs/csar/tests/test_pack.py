@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -44,6 +45,13 @@ def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> N
     (folder / "Scripts/kubernetes_mgmt.py").touch(mode=0o755)
     assert pack(folder, tmp_path / "two.zip").checksum == first.checksum
     assert {info.date_time for info in zipfile.ZipFile(tmp_path / "one.zip").infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_a_folder_can_be_packed_by_several_at_one_time(folder: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        packed = list(threads.map(lambda _: pack(folder, tmp_path / "one.zip"), range(8)))
+    assert len({each.checksum for each in packed}) == 1
+    assert not list(tmp_path.glob(".*")), "no draft is left"
 
 
 def test_a_folder_that_onboarding_would_refuse_gives_no_package(
