@@ -214,7 +214,8 @@ def _attached(files: PackageFiles, hot: BaseHot) -> dict[str, str]:
             place = _place(files, name, template.path)
             if place is None:
                 raise PackageRefused(
-                    f"get_file: {name}: a file of the package expected, which it does not hold", file=template.path
+                    f"get_file: {name}: the path of a file in the package expected; it has no such file",
+                    file=template.path,
                 )
             # Services that create stacks get packages without them.
             if place.startswith(IMAGES):

@@ -88,11 +88,14 @@ def test_a_nested_template_is_sent_under_the_name_that_its_user_has_for_it(tmp_p
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("absent.sh", "get_file: absent.sh: a file of the package expected, which it does not hold"),
-        ("https://example.org/boot.sh", "get_file: https://example.org/boot.sh: a file of the package expected"),
-        ("file:///etc/passwd", "get_file: file:///etc/passwd: a file of the package expected"),
-        ("/etc/passwd", "get_file: /etc/passwd: a file of the package expected"),
-        ("../../../../etc/passwd", "a file of the package expected"),
+        ("absent.sh", "get_file: absent.sh: the path of a file in the package expected; it has no such file"),
+        (
+            "https://example.org/boot.sh",
+            "get_file: https://example.org/boot.sh: the path of a file in the package expected",
+        ),
+        ("file:///etc/passwd", "get_file: file:///etc/passwd: the path of a file in the package expected"),
+        ("/etc/passwd", "get_file: /etc/passwd: the path of a file in the package expected"),
+        ("../../../../etc/passwd", "the path of a file in the package expected"),
         ("../../../Files/images/disk.img", "a file that is not below Files/images/ expected"),
         ("{get_param: network}", "get_file: the name of a file expected"),
         ("boot.sh", "get_file: boot.sh is BaseHOT/simple/nested/boot.sh here and BaseHOT/simple/boot.sh in another"),

@@ -239,6 +239,10 @@ def test_a_script_that_python_reads_has_no_problem(tmp_path: Path, code: str) ->
     [
         (flavour(artifact_type="tosca.artifacts.Implementation.Bash"), "is supported"),
         (flavour().replace("virtual_binding: masterNode", "virtual_binding: absent"), "is not a VDU"),
+        (
+            flavour().replace("type: tosca.nodes.nfv.Vdu.Compute", "type: tosca.nodes.nfv.Vdu.Compte"),
+            "which is not a VDU; node masterNode: type tosca.nodes.nfv.Vdu.Compte is not known (nearest known name: tosca.nodes.nfv.Vdu.Compute)",
+        ),
         (flavour().replace("virtual_link: internalVL", "virtual_link: nothing"), "is no virtual link"),
         (flavour().replace("default_level: instantiation_level_1", "default_level: l9"), "is not among the levels"),
         (flavour().replace("size: 1 MiB", "size: huge"), "a size such as '20 GB' expected"),
@@ -283,6 +287,8 @@ def test_contradictions_about_what_is_not_used_are_warnings(
     [
         (("  workerNode:\n", "  extra: {type: tosca.nodes.nfv.Vdu.Compte}\n    workerNode:\n"),
          "node extra: type tosca.nodes.nfv.Vdu.Compte is not known (nearest known name: tosca.nodes.nfv.Vdu.Compute)"),
+        (("  workerNode:\n", "  extra: {type: tosca.nodes.nfv.VDUCp}\n    workerNode:\n"),
+         "node extra: type tosca.nodes.nfv.VDUCp is not known (nearest known name: tosca.nodes.nfv.VduCp)"),
         (("AntiAffinityRule", "AntiAfinityRule"), ("policy policy_antiaffinity_worker: type tosca.policies.nfv.AntiAfinityRule"
          " is not known (nearest known name: tosca.policies.nfv.AntiAffinityRule)")),
         (("nfv.PlacementGroup", "nfv.PlacmentGroup"), "group workers: type tosca.groups.nfv.PlacmentGroup is not known"),

@@ -199,13 +199,19 @@ def _check_amounts(flavour: Flavour, topology: Topology) -> None:
 def _check_references(flavour: Flavour, topology: Topology) -> None:
     for cp in flavour.cps.values():
         if cp.kind == "vdu" and cp.vdu_id is not None and cp.vdu_id not in flavour.vdus:
-            raise topology.refused(f"{cp.cp_id}: virtual_binding names {cp.vdu_id}, which is not a VDU")
+            raise _wrong_reference(topology, f"{cp.cp_id}: virtual_binding", cp.vdu_id, "not a VDU")
         if cp.virtual_link is not None and cp.virtual_link not in flavour.virtual_links:
-            raise topology.refused(f"{cp.cp_id}: virtual_link names {cp.virtual_link}, which is no virtual link")
+            raise _wrong_reference(topology, f"{cp.cp_id}: virtual_link", cp.virtual_link, "no virtual link")
     for vdu in flavour.vdus.values():
         for storage in vdu.storages:
             if storage not in flavour.storages:
-                raise topology.refused(f"{vdu.vdu_id}: virtual_storage names {storage}, which is none")
+                raise _wrong_reference(topology, f"{vdu.vdu_id}: virtual_storage", storage, "no storage")
+
+
+def _wrong_reference(topology: Topology, what: str, name: str, lacks: str) -> PackageRefused:
+    """Return the refusal, with the unknown type of the node that is named, if that is why it is not found."""
+    kind = next((f"; {one}" for one in unknown_parts(topology) if one.startswith(f"node {name}: type ")), "")
+    return topology.refused(f"{what} names {name}, which is {lacks}{kind}")
 
 
 def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:

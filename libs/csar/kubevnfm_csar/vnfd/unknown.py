@@ -229,5 +229,7 @@ def _keys(what: str, given: JsonMapping, known: Collection[str]) -> Iterator[str
 
 def _unknown(name: str, known: Collection[str] | Iterator[str]) -> str:
     shown = name if len(name) <= _LONGEST_COMPARED else f"{name[:_LONGEST_COMPARED]} ..."
-    nearest = get_close_matches(shown, islice(known, _MOST_COMPARED), n=1) if shown is name else []
-    return f"{shown} is not known" + (f" (nearest known name: {nearest[0]})" if nearest else "")
+    # A name in other case is nearer than any other name.
+    by_folded = {one.casefold(): one for one in islice(known, _MOST_COMPARED)}
+    nearest = get_close_matches(shown.casefold(), by_folded, n=1) if shown is name else []
+    return f"{shown} is not known" + (f" (nearest known name: {by_folded[nearest[0]]})" if nearest else "")
