@@ -57,10 +57,10 @@ def newest_version(path: str) -> str | None:
 
 def used_version(api: Api, asked: str | None) -> str:
     """Return the version to answer with. Raises InvalidInput (400) and NotAcceptable (406)."""
-    newest = api.versions[-1]
+    newest, expected = api.versions[-1], " or ".join(api.versions)
     if asked is None:
         if api.is_version_required:
-            raise InvalidInput("Version", f"the header is required; one of {', '.join(api.versions)} expected")
+            raise InvalidInput("Version", f"the header is required; {expected} expected")
         return newest
     fits = _FORM.match(asked.strip())
     if fits is None:
@@ -68,7 +68,7 @@ def used_version(api: Api, asked: str | None) -> str:
     version = fits[1]
     if api is PACKAGES_V1 or version in api.versions or version in api.also_accepted:
         return version if version in api.versions else newest
-    raise NotAcceptable(f"Version: one of {', '.join(api.versions)} expected, got {version}")
+    raise NotAcceptable(f"Version: {expected} expected, got {version}")
 
 
 VERSION: Final = web.RequestKey("api_version_used", str)

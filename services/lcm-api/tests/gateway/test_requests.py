@@ -82,6 +82,15 @@ def linked(config: dict[str, Any] | None = None, cpd_id: str = "VDU1_CP1", **lin
     return setting(extVirtualLinks=[{"id": "x", "resourceId": "net0", "extCps": cps, **link}])
 
 
+def linked_twice(*, is_one_link: bool = False) -> Change:
+    """Name the connection point a second time, with an entry of its own."""
+    cps = [{"cpdId": "VDU1_CP1", "cpConfig": {name: ethernet()}} for name in "ab"]
+    links = [cps] if is_one_link else [[cp] for cp in cps]
+    return setting(
+        extVirtualLinks=[{"id": f"x{n}", "resourceId": f"net{n}", "extCps": one} for n, one in enumerate(links)]
+    )
+
+
 def ethernet(*addresses: dict[str, Any], **members: Any) -> dict[str, Any]:
     given = {"ipAddresses": [{"type": "IPV4", **one} for one in addresses], **members}
     return {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": given}]}
@@ -126,7 +135,11 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", linked({"a": {"netAttDefResourceId": "n"}}), 422, f"{_AT}/a/netAttDefResourceId"),
     ("vm", linked({name: ethernet() for name in "abcd"}), 422, f"{_AT}: up to 3 entries expected"),
     ("vm", managed("nosuch", extManagedMultisiteVirtualLinkId="l"), 422, "extManagedVirtualLinks[0]/extManagedMultisiteVirtualLinkId"),
-    ("vm", managed("nosuch"), 422, "extManagedVirtualLinks[0]/vnfVirtualLinkDescId: nosuch"),
+    ("vm", linked({"a": ethernet(**_MAC)}), 422, "has no parameter [nfv, CP, VDU1_CP1, mac_address]"),
+    ("vm", linked({"a": ethernet({"fixedAddresses": ["10.10.0.5", "10.10.0.5"]})}), 422, f"{_AT}/a{_IN}/ipAddresses: 10.10.0.5 is at"),
+    ("vm", linked_twice(), 422, "extVirtualLinks[1]/extCps[0]/cpdId: VDU1_CP1 is at extVirtualLinks[0]/extCps[0] already"),
+    ("vm", linked_twice(is_one_link=True), 422, "extVirtualLinks[0]/extCps[1]/cpdId: VDU1_CP1 is at extVirtualLinks[0]/extCps[0] already"),
+    ("vm", managed("nosuch"), 422, "extManagedVirtualLinks[0]/vnfVirtualLinkDescId: nosuch: the VNF has no virtual link of its own"),
     ("vm", managed("nosuch", vimConnectionId="other"), 422, "extManagedVirtualLinks[0]/vimConnectionId"),
     ("vm", linked(vimConectionId="v"), 400, "extVirtualLinks[0]/vimConectionId: no such attribute: did you mean vimConnectionId?"),
     ("vm", linked({"a": {**ethernet(), "linkPort": "p"}}), 400, f"{_AT}/a/linkPort: no such attribute: did you mean linkPortId?"),

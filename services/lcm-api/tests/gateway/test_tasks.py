@@ -210,6 +210,12 @@ async def test_links_that_are_not_named_stay(world: World) -> None:
     (link,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
     assert (link["id"], link["resourceId"]) == ("more", "net2"), "a point is on one link only"
     assert set(link["extCps"][0]["cpConfig"]) == {"VDU1_CP1_1", "c9"}
+    back = {**v1, "id": "back", "resourceId": "net0"}
+    answer = await world.v1("POST", f"/vnf_instances/{instance_id}/change_ext_conn", {"extVirtualLinks": [back]})
+    problem = answer.problem(422)
+    assert problem["detail"].startswith("extVirtualLinks[0]/extCps[0]/cpConfig: VDU1_CP1_1 expected too"), (
+        "a move of one instance would move the other too"
+    )
     (changed,) = occurrence["changedExtConnectivity"]
     assert changed["resourceHandle"]["resourceId"] == "net2"
     link_info = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]

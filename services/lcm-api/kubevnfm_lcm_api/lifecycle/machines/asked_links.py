@@ -12,7 +12,7 @@ from typing import Any, Final
 from kubevnfm_csar.hot import NETWORK, BaseHot, parameter_paths
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_sol.connection_points import AskedPort, asked_points
+from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points
 from kubevnfm_sol.connectivity import (
     ExtManagedVirtualLinkData,
     ExtVirtualLinkData,
@@ -22,6 +22,7 @@ from kubevnfm_sol.connectivity import (
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 
 _NO_TRUNKS: Final = "not supported: trunks of a VNF are made by its templates"
+_ONE_NETWORK: Final = "the machines of a VDU have a connection point on the same network"
 _NUMBER: Final = re.compile(r"-\d+$")
 
 
@@ -87,6 +88,7 @@ def check_links(
     """Raise InvalidInput or Unprocessable for what the links cannot have. ``after``: all links after the operation."""
     bodies = [link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in links]
     points = asked_points(after if after is not None else bodies)
+    before = asked_points(rules.links_before)
     seen: dict[str, str] = {}
     place_by_cp: dict[str, str] = {}
     for index, (link, body) in enumerate(zip(links, bodies, strict=True)):
@@ -99,9 +101,7 @@ def check_links(
             at = f"{place}/extCps[{number}]"
             _check_point(cp, at, rules)
             if place_by_cp.setdefault(cp.cpd_id, at) != at and not rules.has_user_data:
-                reason = (
-                    f"{cp.cpd_id} is at {place_by_cp[cp.cpd_id]} already: all its entries of cpConfig expected there"
-                )
+                reason = f"{cp.cpd_id} is at {place_by_cp[cp.cpd_id]} already: {_ONE_NETWORK}"
                 raise Unprocessable(f"{at}/cpdId", reason)
             for name, config in cp.cp_config.items():
                 if config is not None:
@@ -110,8 +110,10 @@ def check_links(
             known = {each["id"] for one in (body, *_same(rules, link)) for each in one.get("extLinkPorts") or ()}
             for asked in own.ports:
                 _check_port(asked, cp.cpd_id, f"{at}/cpConfig/{asked.config_id}", rules, known, link.resource_id, seen)
-            wanted = points[cp.cpd_id].ports if cp.cpd_id in points else ()
-            _check_number(cp.cpd_id, wanted, f"{at}/cpConfig", rules)
+            wanted = points.get(cp.cpd_id)
+            if not rules.has_user_data:
+                _check_move(cp, wanted, before.get(cp.cpd_id), f"{at}/cpConfig")
+            _check_number(cp.cpd_id, wanted.ports if wanted is not None else (), f"{at}/cpConfig", rules)
 
 
 def check_added(place: str, rules: LinkRules) -> None:
@@ -169,7 +171,8 @@ def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkR
         networks = [n for n, kind in (rules.hot.top.resource_types if rules.hot else {}).items() if kind == NETWORK]
         known = dict.fromkeys([*networks, *(rules.flavour.virtual_links if not rules.is_built_in else ())])
         if name in seen or (name not in known and not (rules.has_user_data and rules.has_word(name))):
-            reason = "only once expected" if name in seen else f"{', '.join(known) or 'no virtual link'} expected"
+            expected = f"{', '.join(known)} expected" if known else "the VNF has no virtual link of its own"
+            reason = "only once expected" if name in seen else expected
             raise Unprocessable(f"{place}/vnfVirtualLinkDescId", f"{name}: {reason}")
         seen.add(name)
 
@@ -191,6 +194,16 @@ def _check_point(cp: VnfExtCpData, place: str, rules: LinkRules) -> None:
     if rules.before is not None and rules.is_built_in and "network" not in rules.read_by_template(cp.cpd_id):
         reason = f"the package's Heat template has no parameter for the network of {cp.cpd_id}"
         raise Unprocessable(f"{place}/cpdId", reason)
+
+
+def _check_move(cp: VnfExtCpData, wanted: AskedPoint | None, before: AskedPoint | None, place: str) -> None:
+    """Raise Unprocessable for a move of some connection point instances of a VDU that would move the others too."""
+    if wanted is None or before is None or before.network == wanted.network:
+        return
+    present = {port.config_id for port in before.ports}
+    left = sorted(present & {port.config_id for port in wanted.ports} - cp.cp_config.keys())
+    if left and not present.isdisjoint(cp.cp_config):
+        raise Unprocessable(place, f"{', '.join(left)} expected too: {_ONE_NETWORK}")
 
 
 def _check_config(config: VnfExtCpConfig, place: str, rules: LinkRules) -> None:
@@ -226,15 +239,13 @@ def _check_port(
     seen: dict[str, str],
 ) -> None:
     ethernet = f"{place}/cpProtocolData[0]/ipOverEthernet"
-    places = {f"{place}/linkPortId": asked.link_port_id, f"{ethernet}/macAddress": asked.mac}
-    places |= {f"{ethernet}/ipAddresses/{n}": address for n, address in enumerate(asked.fixed)}
-    for where, value in places.items():
+    places = [(f"{place}/linkPortId", asked.link_port_id), (f"{ethernet}/macAddress", asked.mac)]
+    for where, value in (*places, *((f"{ethernet}/ipAddresses", address) for address in asked.fixed)):
         # Networks can have the same addresses; one network cannot.
         key = f"{network}/{value}"
-        if value is not None and seen.setdefault(key, where) != where:
-            raise Unprocessable(
-                where.rpartition("/")[0] if asked.fixed else where, f"{value} is at {seen[key]} already"
-            )
+        if value is not None and key in seen:
+            raise Unprocessable(where, f"{value} is at {seen[key]} already")
+        seen[key] = where
     if asked.link_port_id is not None and asked.port_id is None and asked.link_port_id not in known_ports:
         reason = (
             f"{', '.join(sorted(known_ports))} expected, of extLinkPorts" if known_ports else "extLinkPorts is empty"
@@ -252,12 +263,12 @@ def _check_port_read(asked: AskedPort, cpd_id: str, place: str, rules: LinkRules
     ethernet = f"{place}/cpProtocolData[0]/ipOverEthernet"
     read = rules.read_by_template(cpd_id)
     if asked.port_id is not None and "port" not in read and not rules.has_word(asked.port_id):
-        raise _unread("port", cpd_id, f"{place}/linkPortId")
+        raise _unread("the port", "port", cpd_id, f"{place}/linkPortId")
     # The attributes of a port that exists are its own.
     if asked.port_id is not None:
         return
     if asked.mac is not None and "mac_address" not in read and not rules.has_word(asked.mac):
-        raise _unread("MAC address", cpd_id, f"{ethernet}/macAddress")
+        raise _unread("the MAC address", "mac_address", cpd_id, f"{ethernet}/macAddress")
     _check_addresses_read(asked, cpd_id, f"{ethernet}/ipAddresses", read.get("fixed_ips"), rules.has_word)
 
 
@@ -279,12 +290,13 @@ def _check_addresses_read(
             is_read = read is not None and not read.isdisjoint({(), (str(index),), (str(index), member)})
             is_written = bool(one.fixed) and all(map(has_word, one.fixed))
             if not is_read and not is_written:
-                raise _unread(f"address {index + 1}", cpd_id, f"{place}[{number}]")
+                raise _unread(f"address {index + 1}", "fixed_ips", cpd_id, f"{place}[{number}]")
         place_of += one.amount
 
 
-def _unread(what: str, cpd_id: str, place: str) -> Unprocessable:
-    return Unprocessable(place, f"the package's Heat template has no parameter for the {what} of {cpd_id}")
+def _unread(what: str, name: str, cpd_id: str, place: str) -> Unprocessable:
+    reason = f"the package's Heat template has no parameter [nfv, CP, {cpd_id}, {name}] for {what}"
+    return Unprocessable(place, reason)
 
 
 def _check_number(cpd_id: str, ports: Sequence[AskedPort], place: str, rules: LinkRules) -> None:
