@@ -236,8 +236,9 @@ def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResource
     counts: Mapping[str, int] = {}
     # Without a level in the request, a Base HOT or its user data may say how many machines there are.
     if isinstance(command, CreateResources) and (flavour.hot is None or given.request.get("instantiationLevelId")):
-        wanted = {vdu: capacity_of(vdu, vnfd, given) for vdu in vnfd.vdus}
-        counts = {vdu: count for vdu, count in wanted.items() if count is not None}
+        # A stack that replaces a scaled one is made at its level by some classes. The scaling that follows is compared.
+        at_level = vnfd.initial_counts(given.request.get("instantiationLevelId"))
+        counts = {vdu: count for vdu, count in at_level.items() if count == capacity_of(vdu, vnfd, given)}
     elif isinstance(command, ScaleResources | ChangeTemplate):
         counts = command.counts
     if isinstance(command, ScaleResources):

@@ -32,12 +32,10 @@ async def scaled_machines(
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
     leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(asked.request.additional_params, asked.version))
-    check_numbers(levels.place, vnf.flavour, present=vnf.counts, wanted=wanted)
     files = await packages.file_names(vnf.package.package_id)
     directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
     change = vnf.change(directed, levels.operation, asked.request.additional_params, files)
     await check_user_data(packages, change)
-    await _check_hot(packages, vnf, wanted, levels.place, has_user_data=change.user_data is not None)
     plain = ScaleVmDraft(
         **{**vars(change), "counts": wanted, "scale_status": scale_status(levels.by_aspect)},
         leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
@@ -46,7 +44,11 @@ async def scaled_machines(
     )
     # In a thread, because a private key may have to be opened with its passphrase.
     scaled = ROLES[vnf.role_name].scaled
-    return await asyncio.to_thread(scaled, vnf, plain, asked.request.additional_params, levels.place)
+    draft = await asyncio.to_thread(scaled, vnf, plain, asked.request.additional_params, levels.place)
+    # A VDU whose role in a cluster excludes any scaling is refused before its numbers are.
+    check_numbers(levels.place, vnf.flavour, present=vnf.counts, wanted=wanted)
+    await _check_hot(packages, vnf, wanted, levels.place, has_user_data=change.user_data is not None)
+    return draft
 
 
 async def _check_hot(
