@@ -12,6 +12,7 @@ from kubevnfm_events import (
     outputs,
     stacks,
     vim,
+    vnfcs,
     volumes,
 )
 from kubevnfm_events.base import (
@@ -69,5 +70,6 @@ __all__ = [
     "outputs",
     "stacks",
     "vim",
+    "vnfcs",
     "volumes",
 ]

@@ -39,6 +39,8 @@ KUBECONFIGS: Final = EventQueue("lcm-api.kubeconfigs", ("infra.kubeconfigs.chang
 """The kubeconfig Secrets that Cluster API has written between operations."""
 OUTPUTS: Final = EventQueue("lcm-api.outputs", ("infra.outputs.changed",))
 """The values that watches have read for outputs of instances."""
+VNFCS: Final = EventQueue("lcm-api.vnfcs", ("infra.placement.changed", "infra.vnfcs.read"))
+"""The pods and machines of VNFs that came, went or moved, and readings of those that an instance has."""
 NOTIFICATIONS: Final = EventQueue("lcm-api.notifications", ("lcm.package.changed", *CHANGE_TYPES))
 """The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
@@ -55,6 +57,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     MACHINES,
     KUBECONFIGS,
     OUTPUTS,
+    VNFCS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -21,8 +21,9 @@ WITHOUT_REPLY = {
     "kubevnfm.infra.k8s.watch_machines.v1",
     "kubevnfm.infra.k8s.compare_objects.v1",
     "kubevnfm.infra.k8s.watch_kubeconfigs.v1",
+    "kubevnfm.infra.k8s.read_vnfcs.v1",
 }
-"""No step waits for these: lcm-api sends the first two to itself to be woken up, and repeats the others in rounds."""
+"""No step waits for these: lcm-api sends the first two to itself to be woken up, repeats the last while pods differ, and the others in rounds."""
 
 
 def test_a_command_names_the_event_of_its_success() -> None:

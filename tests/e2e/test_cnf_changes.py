@@ -120,6 +120,30 @@ async def is_healed(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_
         before = after
 
 
+async def is_followed(user: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
+    """CR-120a: a pod that others delete is replaced in the instance without an operation; the others keep their ids."""
+    first, before = await pods_of(user, lab, cluster_id, cnf_id), await user.instance(cnf_id)
+    operations = (await user.lcm("GET", f"/vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{cnf_id})")).json
+    gone = sorted(first)[0]
+    await kubectl(user.installation.lab, await lab.master_of(cluster_id), f"delete pod {gone}")
+
+    async def shown() -> set[str]:
+        info = (await user.instance(cnf_id))["instantiatedVnfInfo"]
+        return {one["id"] for one in info["vnfcResourceInfo"]}
+
+    async def is_replaced() -> bool:
+        now = await shown()
+        return gone not in now and len(now) == len(first)
+
+    await until_true(is_replaced)
+    now = await pods_of(user, lab, cluster_id, cnf_id)
+    assert first - now == {gone}
+    assert (await user.lcm("GET", f"/vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{cnf_id})")).json == operations
+    after = await user.instance(cnf_id)
+    assert after["instantiatedVnfInfo"]["scaleStatus"] == before["instantiatedVnfInfo"]["scaleStatus"]
+    assert f"has no VNFC {gone}" in (await user.ask(cnf_id, "heal", {"vnfcInstanceId": [gone]})).must(400).detail
+
+
 async def is_repaired(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
     """CR-121: a person deletes the Deployment and changes a ConfigMap; the mark comes, and goes with the repair."""
     first, kinds = await pods_of(user, lab, cluster_id, cnf_id), await kinds_of(lab, cluster_id, cnf_id)
@@ -292,12 +316,13 @@ async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-013, MC-014, MC-016, MC-020, MC-022, MC-025, MC-029, MC-030, MC-031, MC-114, API-055, API-056, API-154."""
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, CR-120a, MC-013, MC-014, MC-016, MC-020, MC-022, MC-025, MC-029, MC-030, MC-031, MC-114, API-055, API-056, API-154."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
     await is_scaled(user, v1, lab, cluster_id, cnf_id)
     await is_healed(user, v1, lab, cluster_id, cnf_id)
+    await is_followed(user, lab, cluster_id, cnf_id)
     await is_repaired(user, v1, lab, cluster_id, cnf_id)
     await is_replaced(user, lab, cluster_id, cnf_id, tmp_path)
     await user.do(cnf_id, "terminate", FORCEFUL)

@@ -62,7 +62,7 @@ async def test_what_others_and_sol003_do_is_in_the_inventory(region: RealRegion)
 
 
 async def test_a_drained_node_is_seen_by_inventory_and_subscriber(region: RealRegion) -> None:
-    """MC-050, MC-051, MC-052, MC-107 (scenario 9): each pod of the node within 2 s of the API server."""
+    """CR-120a, MC-050, MC-051, MC-052, MC-107 (scenario 9): each pod of the node within 2 s of the API server."""
     async with Subscriber.listening() as subscriber:
         vnf = await region.bring_up(await region.onboard(PLAIN), namespace=region.place())
         wanted = {"types": ["infra.placement.changed"], "vnf_ids": [vnf["vnf_id"]]}
@@ -84,6 +84,13 @@ async def test_a_drained_node_is_seen_by_inventory_and_subscriber(region: RealRe
         assert drained not in {each["node"] for each in after}
         new = {(each["name"], each["node"]) for each in after} - {(each["name"], each["node"]) for each in before}
         assert len(new) == len(away)
+
+        async def is_shown() -> bool | None:
+            vnfcs = (await region.user.instance(vnf["vnf_id"]))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+            shown = {(one["id"], one["metadata"].get("node")) for one in vnfcs}
+            return shown == {(each["name"], each["node"]) for each in after} or None
+
+        await until(is_shown, timeout_s=2)
 
         async def notified() -> bool | None:
             data = [each.body["data"] for each in subscriber.received]

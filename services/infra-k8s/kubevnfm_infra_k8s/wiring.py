@@ -34,6 +34,7 @@ from kubevnfm_events.objects import (
     ScaleObjects,
     UpdateObjects,
 )
+from kubevnfm_events.vnfcs import ReadVnfcs
 from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
@@ -91,6 +92,7 @@ from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
 from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.vnfcs import VnfcHandler
 from kubevnfm_infra_k8s.handlers.watches import WatchHandler
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_infra_k8s.settings import Settings
@@ -182,7 +184,7 @@ async def infra_k8s(
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         _handle_objects(worker, handlers)
         _handle_machines(worker, MachineHandlers(**vars(handlers), watches=watches))
-        _handle_watches(worker, watching, comparison)
+        _handle_watches(worker, watching, comparison, VnfcHandler(clusters, vims, releases, backends.bus, clock))
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
             LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm, checks,
@@ -228,8 +230,11 @@ def _handle_machines(worker: CommandWorker, handlers: MachineHandlers) -> None:
     worker.handle(ReplaceMachine, handlers.replace_machine)
 
 
-def _handle_watches(worker: CommandWorker, watching: WatchHandler, comparison: ComparisonHandler) -> None:
-    """Register the handlers of the questions about machines, objects and kubeconfigs."""
+def _handle_watches(
+    worker: CommandWorker, watching: WatchHandler, comparison: ComparisonHandler, vnfcs: VnfcHandler
+) -> None:
+    """Register the handlers of the questions about machines, objects, kubeconfigs and VNFCs."""
+    worker.handle_direct(ReadVnfcs, vnfcs.read_vnfcs)
     worker.handle_direct(WatchMachines, watching.watch_machines)
     worker.handle_direct(CompareObjects, comparison.compare_objects)
     worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)

@@ -19,15 +19,24 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
-from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
+from kubevnfm_events.objects import (
+    CompareObjects,
+    ExpectedObjects,
+    ObjectsCompared,
+    ObjectsDrift,
+    ObjectsFinding,
+    VduTarget,
+)
+from kubevnfm_events.vnfcs import ReadVnfcs, VnfcsRead
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ForeignObjects
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Propagation
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
+from kubevnfm_infra_k8s.handlers.vnfcs import VnfcHandler
 from kubevnfm_lab.faults import CallLedger
 from kubevnfm_secrets import KeyRing
-from packages.kubernetes_objects import a_deployment, a_job, an_object, things_of
+from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
 from patience import until, until_true
 from servers.certificates import Authority
 
@@ -124,6 +133,50 @@ async def delete(ground: Any, api_version: str, kind: str, name: str) -> None:
     place = ground.namespace if resource.namespaced else ""
     key = ObjectKey(api_version, kind, place, name)
     await ground.cluster.delete(resource, key, propagation=Propagation.BACKGROUND)
+
+
+async def test_the_present_pods_of_a_cnf_are_read_and_lost_workloads_named(comparing: Comparing) -> None:
+    """CR-120a: a pod that others delete is replaced, and those of a workload that others delete are not."""
+    ground, bus, reads = comparing.ground, comparing.bus, asyncio.Queue[VnfcsRead]()
+    handler = VnfcHandler(
+        ground.site.clusters, ground.site.handlers.vims, ground.site.handlers.releases, bus, comparing.handler.clock
+    )
+
+    async def keep(delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, VnfcsRead)
+        reads.put_nowait(delivery.envelope.data)
+        return Ack()
+
+    async def read(**of: Any) -> VnfcsRead | None:
+        asked: dict[str, Any] = {"vim": ground.site.vim, "vnf_instance_id": ground.namespace, "revision": 7, **of}
+        envelope = Envelope(data=ReadVnfcs(**asked), source="/kubevnfm/lcm-api")
+        assert await handler.read_vnfcs(Delivery(envelope, 1)) == Ack()
+        await bus.quiet()
+        return None if reads.empty() else reads.get_nowait()
+
+    await bus.consume_events("read", ["infra.vnfcs.read"], keep)
+    applied = await ground.apply(
+        a_deployment(replicas=2, pod=a_pod(terminationGracePeriodSeconds=0)),
+        vdus=[VduTarget(vdu_id="VDU1", name="web")],
+    )
+    first = await read()
+    assert first is not None
+    assert (first.pods, first.lost_vdus, first.revision) == (applied.pods, (), 7)
+    assert await read(vnf_instance_id="another") is None
+    gone = first.pods[0]
+    assert await ground.cluster.delete(PODS, ObjectKey("v1", "Pod", gone.namespace, gone.name), grace_period_s=0)
+
+    async def replaced() -> VnfcsRead | None:
+        now = await read()
+        return now if now is not None and len(now.pods) == 2 else None
+
+    now = await until(replaced)
+    assert {each.uid for each in first.pods} - {each.uid for each in now.pods} == {gone.uid}
+    assert now.lost_vdus == ()
+    await delete(ground, "apps/v1", "Deployment", "web")
+    lost = await read()
+    assert lost is not None
+    assert lost.lost_vdus == ("VDU1",)
 
 
 async def test_an_object_that_was_deleted_is_named_until_it_exists_again(comparing: Comparing) -> None:

@@ -22,6 +22,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api.lifecycle.containers.followed_vnfcs import FollowedVnfcs
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
 from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
@@ -79,6 +80,10 @@ INDEXES = {
     progress.COLLECTION: [Index(["operationId"])],
 }
 _DEADLINES_EVERY_S: Final = 30.0
+_PLACEMENTS_AT_ONCE: Final = 512
+"""Events of a burst wait for one another."""
+_QUESTION_S: Final = 60.0
+"""How long a question about VNFCs holds."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class LifecycleParts:
     rotations: Rotations
     marks: OrphanMarks
     outputs: OutputUpdates
+    vnfcs: FollowedVnfcs
     package_variables: PackageVariables
 
     def add_to(self, app: web.Application) -> None:
@@ -110,6 +116,9 @@ class LifecycleParts:
         await bus.consume_events(queues.MACHINES.name, queues.MACHINES.patterns, self.machines.record_findings)
         await bus.consume_events(queues.KUBECONFIGS.name, queues.KUBECONFIGS.patterns, self.rotations.begin_found)
         await bus.consume_events(queues.OUTPUTS.name, queues.OUTPUTS.patterns, self.outputs.record_reading)
+        await bus.consume_events(
+            queues.VNFCS.name, queues.VNFCS.patterns, self.vnfcs.follow, concurrency=_PLACEMENTS_AT_ONCE
+        )
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
     async def _take_reply(self, delivery: Delivery) -> Verdict:
@@ -184,11 +193,16 @@ async def lifecycle_parts(
     )
     machines = MachineWatch(store=store, questions=questions, ring=ring, clock=clock)
     rotations = Rotations(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
-    watches = {"deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S)}
+    about_vnfcs = Questions(backends.bus, clock, _QUESTION_S)
+    vnfcs = FollowedVnfcs(store=store, outbox=outbox, questions=about_vnfcs, ring=ring, clock=clock)
+    watches = {
+        "deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S),
+        "vnfcs": vnfcs.watch_kept(),
+    }
     if drift_every_s:
         for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):
             watches[name] = backends.rounds(name, drift_every_s).repeat(look)
     async with background(**watches):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
         outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
-        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, PackageVariables(packages))
+        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, vnfcs, PackageVariables(packages))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_events import CapiProviders, ServiceFacts
-from kubevnfm_events.objects import ObjectsApplied
+from kubevnfm_events.objects import ObjectsApplied, PodFacts
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of
@@ -60,9 +60,8 @@ async def _labelled(
 
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     """Return the event with the objects of the inventory and the pods that run VDUs."""
-    workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
-    found, restarting, services, providers = await asyncio.gather(
-        running_parts(cluster, release.vnf_instance_id, workloads),
+    pods, restarting, services, providers = await asyncio.gather(
+        present_vnfcs(cluster, release),
         _restarting(cluster, release),
         _node_ports(cluster, release),
         providers_in(cluster, release),
@@ -71,11 +70,17 @@ async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
         namespace=release.namespace,
         objects=objects_of(release, restarting=restarting),
         hooks=hooks_of(release),
-        pods=tuple(vnfcs_of_vdus(workloads, found)),
+        pods=tuple(pods),
         kept_objects=release.kept_objects,
         services=services,
         providers=providers,
     )
+
+
+async def present_vnfcs(cluster: Cluster, release: Release) -> Sequence[PodFacts]:
+    """Return the pods and virtual machines that run VDUs now."""
+    workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
+    return vnfcs_of_vdus(workloads, await running_parts(cluster, release.vnf_instance_id, workloads))
 
 
 async def _restarting(cluster: Cluster, release: Release) -> frozenset[ObjectKey]:

@@ -12,7 +12,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster, SharedObjects
 from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
-from kubevnfm_infra_k8s.domain.watching.drift import Deviation, Sighting, judge
+from kubevnfm_infra_k8s.domain.watching.drift import Deviation, Sighting, is_compared, judge
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,20 @@ async def collected(cluster: Cluster, release: Release) -> Set[ObjectKey]:
     entries = [entry for entry in release.entries if entry.may_be_gone and not entry.is_complete]
     bodies, unreadable = await _seen(cluster, entries)
     return {entry.key for entry in entries} - bodies.keys() - unreadable
+
+
+async def lost_vdus(cluster: Cluster, release: Release) -> tuple[str, ...]:
+    """Return the VDUs whose workloads others have deleted, are deleting, or have replaced: nothing makes their pods again."""
+    entries = [entry for entry in release.entries if entry.vdu_id is not None and is_compared(entry)]
+    bodies, unreadable = await _seen(cluster, entries)
+    lost: list[str] = []
+    for entry in entries:
+        body = bodies.get(entry.key)
+        seen = Sighting.from_body(body) if body is not None else None
+        is_there = seen is not None and seen.uid == entry.uid and not seen.is_going
+        if not is_there and entry.key not in unreadable and entry.vdu_id is not None:
+            lost.append(entry.vdu_id)
+    return tuple(lost)
 
 
 async def _seen(cluster: Cluster, entries: Sequence[Entry]) -> tuple[Mapping[ObjectKey, Body], Set[ObjectKey]]:

@@ -92,7 +92,7 @@ class ScaleCnfDraft(ChangeCnfDraft):
             scale_status_of(instance),
             self.steps_of,
             now=Counter(pod.vdu_id for pod in self.release.pods),
-            before=Counter(pod.vdu_id for pod in self.before.pods),
+            before=self.before.counts,
         )
         return showing(instance, self.release, self.package, self.vim_key, self.def_files, scale_status=reached or None)
 

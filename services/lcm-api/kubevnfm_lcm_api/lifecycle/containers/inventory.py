@@ -22,6 +22,9 @@ from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 IGNORED: Final = "kubevnfm_ignored_artifacts"
 """In the metadata of a CNF: the files of its package that its order artifact does not list (multicloud.md MC-016)."""
 
+NODE: Final = "node"
+"""In the metadata of a VNFC: the node of its pod."""
+
 
 def info_of_release(
     release: Release,
@@ -61,7 +64,7 @@ def _pod_vnfc(pod: PodFacts, vnfd_id: str, vim_key: str) -> VnfcResourceInfo:
         vdu_id=pod.vdu_id,
         vnfd_id=vnfd_id,
         compute_resource=handle(pod.name, vim_key, pod.owner_kind),
-        metadata={"namespace": pod.namespace, **({"node": pod.node} if pod.node else {})},
+        metadata={"namespace": pod.namespace, **({NODE: pod.node} if pod.node else {})},
     )
 
 

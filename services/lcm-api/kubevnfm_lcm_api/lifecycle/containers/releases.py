@@ -88,7 +88,10 @@ def showing(
     )
     earlier = {k: v for k, v in (info.metadata or {}).items() if ignored is None or k != inventory.IGNORED}
     # Scripts leave metadata with the pods; those that stay keep it.
-    left = {one.id: one.metadata or {} for one in info.vnfc_resource_info}
+    left = {
+        one.id: {name: value for name, value in (one.metadata or {}).items() if name != inventory.NODE}
+        for one in info.vnfc_resource_info
+    }
     pods = tuple(
         one.model_copy(update={"metadata": {**left.get(one.id, {}), **(one.metadata or {})}})
         for one in shown.vnfc_resource_info

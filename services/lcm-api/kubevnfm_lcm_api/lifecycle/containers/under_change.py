@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -65,17 +64,17 @@ class CnfUnderChange(UnderChange):
     def counts_at(self, levels: Mapping[str, int], level_id: str | None = None) -> dict[str, int]:
         """Return the pods by VDU at scale levels; ``level_id``: None for the instantiation level that the CNF has.
 
-        A VDU whose number the VNFD leaves to the manifest has its present pods and what the levels add to them.
+        A VDU whose number the VNFD leaves to the manifest has the pods that the last operation left and what the levels add to them.
         """
         began = self.record.internals.instantiation_level_id if level_id is None else level_id
-        declared, present = declared_counts(self.flavour, began, levels), Counter(p.vdu_id for p in self.release.pods)
+        declared, present = declared_counts(self.flavour, began, levels), self.release.counts
         now = self.scale_levels
         return {
             vdu_id: count
             if declares_count(self.flavour, vdu_id)
             else max(
                 0,
-                present[vdu_id]
+                present.get(vdu_id, 0)
                 + sum(
                     aspect.delta(vdu_id, level=levels.get(name, 0)) - aspect.delta(vdu_id, level=now.get(name, 0))
                     for name, aspect in self.flavour.aspects.items()

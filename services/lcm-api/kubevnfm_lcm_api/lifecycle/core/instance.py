@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -54,10 +55,22 @@ class Release(BaseModel):
     kept_objects: tuple[LeftObject, ...] = ()
     """The objects that changes have kept, which belong to no instance any more."""
 
+    left_counts: dict[str, int] | None = None
+    """The pods by VDU that the last operation has left; None: those of ``pods``, which nothing has changed since."""
+
     @classmethod
     def from_applied(cls, applied: ObjectsApplied) -> Self:
         """Return what infra-k8s reported."""
-        return cls(**{name: getattr(applied, name) for name in cls.model_fields})
+        return cls(**{name: getattr(applied, name) for name in cls.model_fields if name != "left_counts"})
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The pods by VDU that the last operation has left: another number is drift, or that of an autoscaler."""
+        return Counter(pod.vdu_id for pod in self.pods) if self.left_counts is None else self.left_counts
+
+    def with_pods(self, pods: tuple[PodFacts, ...]) -> Self:
+        """Return the release with the pods that exist now, although no operation ran."""
+        return self.model_copy(update={"pods": pods, "left_counts": dict(self.counts)})
 
     @property
     def is_management(self) -> bool:
