@@ -58,8 +58,11 @@ resources:
     properties:
       flavor: {{get_param: flavor}}
       image: {{get_param: image-VDU1}}
-      networks: [{{port: {{get_resource: VDU1_CP1}}}}]
+      networks: [{{port: {{get_resource: VDU1_CP1}}}}, {{port: {{get_resource: hidden}}}}]
   VDU1_CP1:
+    type: OS::Neutron::Port
+    properties: {{network: {{get_param: net1}}}}
+  hidden:
     type: OS::Neutron::Port
     properties:
       network: {{get_resource: own}}

@@ -25,6 +25,8 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 LOGIN_GRACE_S = 120
 TERM_GRACE_S = 2.0
 """How long a shell may take after SIGTERM, once its channel is closed, before it is killed."""
+_PIPES_S = 0.2
+"""How long the pipes of a shell that has ended may stay open."""
 CHUNK = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -176,6 +178,7 @@ class Sshd:
             if shell.returncode is None:
                 await _end_group(self._machine, shell)
             groups.shell_ended(shell.pid)
+            await _pipes_closed(shell)
         code = shell.returncode
         assert code is not None
         if code >= 0:
@@ -250,6 +253,22 @@ async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes])
             await target.drain()
         except (ConnectionError, asyncssh.Error):
             return
+
+
+async def _pipes_closed(shell: asyncio.subprocess.Process) -> None:
+    """Let the event loop close the pipes of a shell that has ended: it closes them a moment after the end.
+
+    A program that runs on in the background may hold them.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PIPES_S):
+            for stream in (shell.stdout, shell.stderr):
+                assert stream is not None
+                while await stream.read(CHUNK):
+                    pass
+    # For the last pipe's end, and for that of the process.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
 
 async def _end_group(machine: Machine, shell: asyncio.subprocess.Process) -> None:
