@@ -51,7 +51,12 @@ _TYPE_BY_PATH: Final = (
     (r"/vnfpkgm/v[12]/subscriptions(/[^/]+)?", "PkgmSubscription"),
     (r"/vnfpkgm/v[12]/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
-_JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions", "/vnfpkgm/v2/")
+_JUDGED: Final = (
+    "/vnflcm/v2/",
+    "/vnfpkgm/v1/subscriptions",
+    "/vnfpkgm/v2/subscriptions",
+    "/vnfpkgm/v2/onboarded_vnf_packages",
+)
 Tree = dict[str, Any]
 
 

@@ -25,8 +25,6 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 LOGIN_GRACE_S = 120
 TERM_GRACE_S = 2.0
 """How long a shell may take after SIGTERM, once its channel is closed, before it is killed."""
-_PIPES_S = 0.2
-"""How long the pipes of a shell that has ended may stay open."""
 CHUNK = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -158,7 +156,10 @@ class Sshd:
         home = self._machine.root / account.home.lstrip("/")
         # bash must not read the host's profile, which would set a host's environment.
         arguments = ["-c", process.command] if process.command is not None else ["--noprofile", "--norc"]
-        shell = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        # Not by `create_subprocess_exec`, which keeps the transport to itself: its pipes must not outlive the session.
+        transport, protocol = await loop.subprocess_exec(
+            lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=CHUNK, loop=loop),
             self._shell,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
@@ -169,16 +170,20 @@ class Sshd:
             # A process group of its own, so that the whole command can be signalled.
             start_new_session=True,
         )
+        shell = asyncio.subprocess.Process(transport, protocol, loop)
         groups = self._machine.processes
         groups.add(shell)
         try:
             await self._until_either_ends(process, shell)
         finally:
-            # The client has disconnected; a real sshd sends SIGHUP to the session.
-            if shell.returncode is None:
-                await _end_group(self._machine, shell)
-            groups.shell_ended(shell.pid)
-            await _pipes_closed(shell)
+            try:
+                # The client has disconnected; a real sshd sends SIGHUP to the session.
+                if shell.returncode is None:
+                    await _end_group(self._machine, shell)
+            finally:
+                groups.shell_ended(shell.pid)
+                # Also when the end of the event loop has cancelled the line above.
+                transport.close()
         code = shell.returncode
         assert code is not None
         if code >= 0:
@@ -253,22 +258,6 @@ async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes])
             await target.drain()
         except (ConnectionError, asyncssh.Error):
             return
-
-
-async def _pipes_closed(shell: asyncio.subprocess.Process) -> None:
-    """Let the event loop close the pipes of a shell that has ended: it closes them a moment after the end.
-
-    A program that runs on in the background may hold them.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_PIPES_S):
-            for stream in (shell.stdout, shell.stderr):
-                assert stream is not None
-                while await stream.read(CHUNK):
-                    pass
-    # For the last pipe's end, and for that of the process.
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
 
 
 async def _end_group(machine: Machine, shell: asyncio.subprocess.Process) -> None:
