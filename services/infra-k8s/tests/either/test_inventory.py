@@ -172,5 +172,7 @@ async def test_credentials_of_one_namespace_are_enough_and_objects_of_others_are
         await ground.scale_as_other("web", 2)
         process.store.is_cut = False
         await pods(world, instance, 2)
+        # Each kind has a watch of its own, and the one of pods may be the first to have read again.
+        await until(lambda: world.found(kind="ConfigMap"))
         assert {each.name for each in await world.found(kind="ConfigMap")} == {"settings"}
         await limited.delete()
