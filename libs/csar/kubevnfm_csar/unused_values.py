@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
+from kubevnfm_kit.nearest import nearest, shown
 from kubevnfm_secrets import SECRET_NAMES
 
 from kubevnfm_csar.artifact_order import ArtifactOrder
@@ -15,9 +15,6 @@ from kubevnfm_csar.values_schema import Described, SchemaRefused, described, des
 
 _MOST: Final = 20
 """Values that are named."""
-_MOST_COMPARED: Final = 2000
-_LONGEST: Final = 100
-"""Characters of a name."""
 _OPEN: Final = frozenset(
     {
         "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "anyOf", "oneOf", "if", "then",
@@ -79,9 +76,6 @@ def _is_open(described: Described) -> bool:
 
 
 def _warning(path: str, names: Collection[str]) -> str:
-    shown = path[:_LONGEST]
-    near: Sequence[str] = ()
-    if len(names) <= _MOST_COMPARED:
-        near = get_close_matches(shown, [each for each in sorted(names) if len(each) <= _LONGEST], n=1)
-    what = f"the nearest is {near[0]}" if near else "GET /artifacts/{csar_id}/variables lists them"
-    return f"{VALUES}/{shown.replace('.', '/')}: not used, since the package has no variable of this name; {what}"
+    near = nearest(path, names)
+    what = f"the nearest is {near}" if near is not None else "GET /artifacts/{csar_id}/variables lists them"
+    return f"{VALUES}/{shown(path).replace('.', '/')}: not used, since the package has no variable of this name; {what}"

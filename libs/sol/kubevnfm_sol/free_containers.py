@@ -6,14 +6,13 @@ SOL003 lets such a container have any name, so an unknown one cannot be refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
+from kubevnfm_kit.nearest import nearest, shown
+
 _MOST: Final = 20
 """Names of one container that are named."""
-_LONGEST: Final = 100
-"""Characters of a name."""
 
 
 def unread(given: Iterable[str], known: Collection[str], place: str, readers: str) -> Sequence[str]:
@@ -21,7 +20,7 @@ def unread(given: Iterable[str], known: Collection[str], place: str, readers: st
 
     ``place``: that of the container, with its separator; ``readers``: as "kubevnfm reads no attribute".
     """
-    return [_warning(name[:_LONGEST], known, place, readers) for name in islice(_unknown(given, known), _MOST)]
+    return [_warning(name, known, place, readers) for name in islice(_unknown(given, known), _MOST)]
 
 
 def _unknown(given: Iterable[str], known: Collection[str]) -> Iterable[str]:
@@ -29,6 +28,6 @@ def _unknown(given: Iterable[str], known: Collection[str]) -> Iterable[str]:
 
 
 def _warning(name: str, known: Collection[str], place: str, readers: str) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    hint = f"; the nearest is {near[0]}" if near else ""
-    return f"{place}{name}: not used, since {readers} of this name{hint}"
+    near = nearest(name, known)
+    hint = f"; the nearest is {near}" if near is not None else ""
+    return f"{place}{shown(name)}: not used, since {readers} of this name{hint}"

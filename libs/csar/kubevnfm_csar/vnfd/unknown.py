@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
-from itertools import islice
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.nearest import nearest, shown
 
 from kubevnfm_csar.vnfd.standard import EITHER
 from kubevnfm_csar.vnfd.topology import Topology
@@ -54,9 +53,6 @@ _FUNCTIONS: Final = frozenset({
     "get_input", "get_property", "get_attribute", "get_artifact", "get_nodes_of_type", "get_operation_output", "concat", "join",
     "token",
 })  # fmt: skip
-_MOST_COMPARED: Final = 300
-"""Names that an unknown one is compared with, at up to 0.2 ms each. The standards have 207 types."""
-_LONGEST_COMPARED: Final = 100
 
 
 def unknown_parts(topology: Topology) -> Iterator[str]:
@@ -185,7 +181,7 @@ class _Look:
         entry: JsonMapping = {"type": schema} if isinstance(schema, str) else mapping(schema)
         if kind == "boolean":
             if boolean(value) is None:
-                yield f"{what}: true or false expected, got {str(value)[:_LONGEST_COMPARED]!r}"
+                yield f"{what}: true or false expected, got {shown(str(value))!r}"
         elif kind in ("list", "map"):
             yield from _shape(what, value, list if kind == "list" else dict)
             for key, item in _items(value):
@@ -228,8 +224,5 @@ def _keys(what: str, given: JsonMapping, known: Collection[str]) -> Iterator[str
 
 
 def _unknown(name: str, known: Collection[str] | Iterator[str]) -> str:
-    shown = name if len(name) <= _LONGEST_COMPARED else f"{name[:_LONGEST_COMPARED]} ..."
-    # A name in other case is nearer than any other name.
-    by_folded = {one.casefold(): one for one in islice(known, _MOST_COMPARED)}
-    nearest = get_close_matches(shown.casefold(), by_folded, n=1) if shown is name else []
-    return f"{shown} is not known" + (f" (nearest known name: {by_folded[nearest[0]]})" if nearest else "")
+    near = nearest(name, known)
+    return f"{shown(name)} is not known" + (f" (nearest known name: {near})" if near is not None else "")

@@ -8,13 +8,13 @@ character, or by case, hyphens and underscores only, is refused too: to ignore i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from typing import Any, Final, get_args
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_kit.nearest import nearest, shown
 from kubevnfm_secrets import SECRET_NAMES
 from pydantic import AliasChoices, BaseModel
 
@@ -55,14 +55,14 @@ def check_attributes(model: type[BaseModel], document: Mapping[str, Any]) -> Non
 def _unknown(model: type[BaseModel], document: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
     known = _attributes(model)
     for name, value in document.items():
-        here = f"{place}/{escaped(name)}" if place else escaped(name)
+        here = f"{place}/{escaped(shown(name))}" if place else escaped(shown(name))
         if name in known:
             inner = _inner(model).get(name)
             if inner is not None and name not in _OPEN:
                 yield from _unknown_inside(inner, value, here)
         elif value is not None and name != SECRET_NAMES:
-            meant = get_close_matches(name, known, 1)
-            hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join(known)}"
+            meant = nearest(name, known)
+            hint = f"did you mean {meant}?" if meant is not None else f"known are {', '.join(known)}"
             yield here, f"no such attribute: {hint}"
 
 
