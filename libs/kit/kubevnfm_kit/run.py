@@ -44,7 +44,6 @@ def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
         async with service:
             # The 200,000 objects of the start stay until the end. A full collection that looks at all of them holds
             # every request up for a tenth of a second.
-            gc.collect()
             gc.freeze()
             gc.enable()
             _return_freed_memory()

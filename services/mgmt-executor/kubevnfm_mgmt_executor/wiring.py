@@ -28,11 +28,11 @@ from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.cluster_addresses import serves_at
 from kubevnfm_mgmt_executor.adapters.granted import GrantedAddresses
 from kubevnfm_mgmt_executor.adapters.http import internal_api
+from kubevnfm_mgmt_executor.adapters.machines import LateSshMachines
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
 from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
-from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.credential_handlers import CredentialHandlers
 from kubevnfm_mgmt_executor.domain.capi.collecting import Collector, Connect
 from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
@@ -85,7 +85,7 @@ async def mgmt_executor(
     logs = node_logs.StoredOutputLog(store)
     handlers = MgmtHandlers(
         drivers=DRIVERS,
-        machines=SshMachines(keys, networks, port=settings.ssh_port),
+        machines=LateSshMachines(keys, networks, port=settings.ssh_port),
         journal=journal.StoredJournal(store, clock),
         host_keys=keys,
         output_log=logs,

@@ -26,7 +26,12 @@ from pathlib import Path
 from typing import Any, Final
 
 _MOST_BYTES: Final = 1 << 20
-_LATE: Final = {"kubevnfm.cli": "kubevnfm.single"}
+_SSH: Final = "kubevnfm_mgmt_executor.adapters.ssh"
+_LATE: Final = {
+    "kubevnfm.cli": ("kubevnfm.single", "openstack", _SSH),
+    "kubevnfm_infra_openstack": ("openstack",),
+    "kubevnfm_mgmt_executor": (_SSH,),
+}
 """The modules that a program imports when it runs."""
 
 
@@ -169,11 +174,11 @@ def _report(ends: dict[int, int]) -> None:
 
 def _imported(module: str) -> None:
     """Import a program, and leave it to be run; its parts stay imported."""
-    if module in _LATE:
-        importlib.import_module(_LATE[module])
-    else:
+    if module != "kubevnfm.cli":
         importlib.import_module(f"{module}.__main__")
         del sys.modules[f"{module}.__main__"]
+    for late in _LATE.get(module, ()):
+        importlib.import_module(late)
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, f"{module} starts threads when it is imported"
 

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import requests
 import structlog
@@ -29,10 +30,11 @@ from kubevnfm_keystone import (
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
-from openstack import exceptions as sdk
-from openstack.connection import Connection
 
 from kubevnfm_infra_openstack.domain.errors import ServiceMissing, VimAccessDataMissing, VimRefused, VimUnavailable
+
+if TYPE_CHECKING:
+    from openstack.connection import Connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +73,13 @@ def access_data(vim: VimConnection, ring: KeyRing) -> KeystoneLogin:
         return read_login(vim, ring)
     except InvalidInput as error:
         raise VimAccessDataMissing(error.field, error.reason) from error
+
+
+def _sdk() -> ModuleType:
+    """Import openstacksdk, first in a thread: it takes a sixth of the start of all services, and the loop would stand."""
+    import openstack.connection
+
+    return openstack
 
 
 class Tenant:
@@ -152,6 +161,7 @@ class Tenant:
         return self._connection
 
     def _connect(self) -> Connection:
+        sdk = _sdk()
         opened = KeystoneSession(self.access, timeout_s=self._timeout_s)
         try:
             # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
@@ -161,7 +171,10 @@ class Tenant:
             opened.close()
             raise
         self._opened = opened
-        return Connection(session=opened.session, region_name=region, interface=self.access.interface)
+        connection: Connection = sdk.connection.Connection(
+            session=opened.session, region_name=region, interface=self.access.interface
+        )
+        return connection
 
     async def _run(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         try:
@@ -170,14 +183,14 @@ class Tenant:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()
             raise VimRefused(self.access.auth_url, failure_of(error).reason) from error
-        except sdk.NotSupported as error:
+        except _sdk().exceptions.NotSupported as error:
             raise ServiceMissing(service, f"the VIM's catalogue has no such service ({error})") from error
         except (keystone.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
             failure = failure_of(error)
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
             place = f"Keystone ({self.access.auth_url})" if service == "Keystone" else service
             raise kind(place, failure.reason) from error
-        except (sdk.SDKException, requests.RequestException) as error:
+        except (_sdk().exceptions.SDKException, requests.RequestException) as error:
             raise VimUnavailable(service, _without_noise(str(error))) from error
 
     def _forget(self) -> None:
