@@ -29,6 +29,8 @@ class VduTarget(Facts):
     """From the instantiation level; None: as in the manifest."""
     is_in_chart: bool = False
     """Whether a Helm chart makes the workload: then its name up to the last dash is ``name`` too."""
+    release_name: str | None = None
+    """The Helm release that makes the workload, if the request says it; None: any."""
 
 
 class AttachedLink(Facts):
@@ -77,7 +79,9 @@ class HelmChart(Facts):
     """A chart of the package in the place of manifests (capi.md CR-005)."""
 
     path: str
-    """In the package: a folder with ``Chart.yaml``, or an archive (``.tgz``)."""
+    """In the package: a folder with ``Chart.yaml``, or an archive (``.tgz``). With a ``digest``: the URL of an archive."""
+    digest: str = ""
+    """``sha256:`` and the digest of the archive that a repository has; "" for a chart of the package."""
     release_name: str
     values: SecretParams = Field(default_factory=dict)
     """They take precedence over the chart's own."""
@@ -241,6 +245,13 @@ class ChartOrder(ObjectsOrder):
     """The same, where a Helm chart can take the place of manifests."""
 
     chart: HelmChart | None = None
+    releases: tuple[HelmChart, ...] = ()
+    """Several releases in the place of one, in order."""
+
+    @property
+    def charts(self) -> tuple[HelmChart, ...]:
+        """All of them, in order; none: the files make the objects."""
+        return self.releases if self.chart is None else (self.chart,)
 
 
 class ApplyObjects(ChartOrder, Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):

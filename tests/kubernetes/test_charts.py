@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -100,3 +101,47 @@ async def test_a_chart_is_deployed_scaled_healed_and_terminated(
             assert not found["items"]
         assert await cluster.get(path) is None
     assert not any("swordfish-12" in text for text in user.heard)
+
+
+async def test_the_releases_of_version_1_are_deployed_scaled_healed_and_terminated(
+    user: User, cluster: RealCluster, tmp_path: Path
+) -> None:
+    """CR-005a, CR-030, CR-033, CR-034: two releases of one chart, by the body that Tacker's clients send."""
+    vnfd_id = str(uuid4())
+    assert (await user.upload(variant(tmp_path, vnfd_id=vnfd_id, files=FILES)))["onboardingState"] == "ONBOARDED"
+    vim = (await user.vims())[VIM]
+    async with cluster.namespace() as namespace:
+        cnf_id = await user.create(vnfd_id)
+        one = {"exthelmchart": "false", "helmchartfile_path": "Files/web"}
+        parameters: dict[str, Any] = {
+            "namespace": namespace,
+            "use_helm": "true",
+            "using_helm_install_param": [
+                {**one, "helmreleasename": "back", "helmparameter": ["web.replicaCount=1,image.tag=1.27"]},
+                {**one, "helmreleasename": "front", "helmparameter": ["password=swordfish-13"]},
+            ],
+            "helm_replica_values": {"web_aspect": "web.replicaCount"},
+            "vdu_mapping": {"VDU1": {"kind": "Deployment", "name": "web-front", "helmreleasename": "front"}},
+        }
+        body = {"flavourId": "simple", "additionalParams": parameters}
+        body = user.on_vim(body, {"vimId": vim["id"], "vimType": "ETSINFV.KUBERNETES.V_1"})
+        failed = await user.rest(await user.start(cnf_id, "instantiate", body))
+        assert (failed["state"], "a password expected" in failed["error"]["detail"]) == ("FAILED_TEMP", True)
+        assert (await user.act(failed["id"], "rollback"))["state"] == "ROLLED_BACK"
+
+        parameters["using_helm_install_param"][0]["helmparameter"].append("password=swordfish-14")
+        await user.do(cnf_id, "instantiate", body)
+        paths = {name: f"/apis/apps/v1/namespaces/{namespace}/deployments/web-{name}" for name in ("back", "front")}
+
+        async def replicas() -> dict[str, int]:
+            return {name: (await cluster.get(path) or {})["spec"]["replicas"] for name, path in paths.items()}
+
+        assert await replicas() == {"back": 1, "front": 2}
+        await user.do(cnf_id, "scale", {"type": "SCALE_OUT", "aspectId": "web_aspect"})
+        await user.do(cnf_id, "heal", {})
+        assert await replicas() == {"back": 1, "front": 3}
+        assert len((await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]) == 3
+        await user.do(cnf_id, "terminate", GRACEFUL)
+        await user.delete(cnf_id)
+        assert [await cluster.get(path) for path in paths.values()] == [None, None]
+    assert not any("swordfish-1" in text for text in user.heard)

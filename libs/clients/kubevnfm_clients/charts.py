@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -43,15 +44,37 @@ class HttpChartPrograms:
         return str((await self._api.call("GET", "chart-program"))["whyMissing"])
 
 
+@dataclass(frozen=True)
+class PinnedChart:
+    """A Helm chart of a repository."""
+
+    url: str
+    """The address of its archive."""
+    version: str
+    digest: str
+    """``sha256:`` and the hexadecimal digest of the archive."""
+
+
+class ChartRepositories(Protocol):
+    """Repositories of Helm charts that requests name."""
+
+    async def find(self, repository: str, chart: str, version: str | None, *, place: str) -> PinnedChart:
+        """Return the chart that the index of a repository lists; ``version``: None for the newest one that is no pre-release.
+
+        Raises: Unprocessable at this place of the request; OutsideUnavailable if a repeat may help.
+        """
+        ...
+
+
 class ChartWanted(BaseModel):
     """A chart that is to be held."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     oci: str
-    """``oci://<host>/<repository>``."""
+    """``oci://<host>/<repository>``, or the URL of an archive."""
     digest: str
-    """The digest of its manifest."""
+    """The digest of its manifest, or of the archive."""
     package_id: str
     """The package whose order names it. While instances of it exist, the chart is not removed."""
 

@@ -16,6 +16,11 @@ DIGEST_PATTERN: Final = r"^sha256:[0-9a-f]{64}$"
 _DIGEST: Final = re.compile(DIGEST_PATTERN)
 
 
+def is_reference(place: object) -> bool:
+    """Return whether a place has the scheme of registries."""
+    return isinstance(place, str) and place.startswith(_SCHEME)
+
+
 @dataclass(frozen=True)
 class OciReference:
     """Content of a registry by the digest of its manifest."""

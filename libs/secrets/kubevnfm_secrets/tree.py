@@ -20,12 +20,16 @@ _CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECAS
 """``scheme://user:password@host``, as proxy settings carry it."""
 
 
+_ASSIGNED = re.compile(r"(?:^|,)[ \t]{0,8}(?:--)?([A-Za-z][\w.\[\]\\/-]{0,255})=")
+"""``name=value`` in a text, also several that are separated by commas, as arguments of programs are."""
+
+
 _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
 """Types of most nodes of a tree. A set look-up is much faster than isinstance with the abstract Mapping."""
 
 
 def hide(tree: Any, names: Collection[str] = ()) -> Any:
-    """Return the JSON tree with every secret text as a Secret: by attribute name, or a URL with credentials.
+    """Return the JSON tree with every secret text as a Secret: by attribute name, a URL with credentials, or, in a list, ``name=value``.
 
     Secret are the names that `is_secret_name` recognises, those in ``names`` (the package marks them), and those that an
     object of the tree lists under ``x_secret_names``. Below a secret name everything is hidden except booleans and nulls:
@@ -50,13 +54,24 @@ def _hide(node: Any, names: tuple[frozenset[str], ...], *, is_secret: bool) -> A
             for name, value in node.items()
         }
     if isinstance(node, list | tuple):
-        return [_hide(value, names, is_secret=is_secret) for value in node]
+        return [
+            Secret(value) if _assigns_secret(value, names) else _hide(value, names, is_secret=is_secret)
+            for value in node
+        ]
     # A boolean below a secret name is a switch and no secret.
     if is_secret and not isinstance(node, bool):
         return Secret(str(node))
     if isinstance(node, str) and _CREDENTIALS_IN_URL.match(node):
         return Secret(node)
     return node
+
+
+def _assigns_secret(node: Any, names: tuple[frozenset[str], ...]) -> bool:
+    """Return whether an item of a list gives something with a secret name a value."""
+    if not isinstance(node, str) or "=" not in node:
+        return False
+    found = _ASSIGNED.findall(node)
+    return any(is_secret_name(name) or any(name in each for each in names) for name in found)
 
 
 def listed_names(tree: Any) -> frozenset[str]:

@@ -50,7 +50,7 @@ if sys.argv[1] == "version":
 chart = pathlib.Path(sys.argv[3])
 values = json.load(sys.stdin)
 call = {"arguments": json.dumps(sys.argv[1:]), "values": json.dumps(values)}
-print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "call"}, "data": call}))
+print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": values.get("call", "call")}, "data": call}))
 if "fail" in values:
     sys.exit("Error: execution error at (web/templates/secret.yaml:3): wrong value " + values["fail"])
 for template in sorted(chart.glob("templates/*.yaml")):
@@ -122,6 +122,38 @@ async def test_a_chart_becomes_objects_and_its_workload_the_vdus(
     assert given["--namespace"] == "default"
     assert given["--kube-version"] == lab.version
     assert {"v1", "apps/v1", "apps/v1/Deployment"} <= set(given["--api-versions"].split(","))
+
+
+async def test_the_releases_of_a_request_are_rendered_in_order_and_a_vdu_is_in_its_own(
+    site: Any, cluster: Cluster, helm: None, tmp_path: Path
+) -> None:
+    """CR-005a, CR-008, CR-030: two releases of one chart, and one of a repository, by the digest of its archive."""
+    files = {name: text for name, text in FILES.items() if "secret" not in name}
+    url, digest = "https://charts.example.org/web-1.0.0.tgz", f"sha256:{'1' * 64}"
+    site.packages.add(files, package_id="fetched")
+    site.charts.places[digest] = site.packages.root / "fetched/Files/web"
+
+    def releases(*named: str) -> list[HelmChart]:
+        places = {"a": ("Files/web", ""), "b": ("Files/web", ""), "c": (url, digest)}
+        return [
+            HelmChart(path=path, digest=given, release_name=name, values={"replicas": 1, "call": call})
+            for (name, (path, given)), call in zip(places.items(), named, strict=True)
+        ]
+
+    vdus = [VduTarget(vdu_id="VDU1", name="web-b", kind="Deployment", release_name="b", replicas=2)]
+    with pytest.raises(InvalidInput, match="ConfigMap x: defined in both a: Files/web and b: Files/web"):
+        await site.apply(files, def_files=(), releases=releases("x", "x", "z"), vdus=vdus)
+    elsewhere = [vdus[0].model_copy(update={"release_name": "c"})]
+    with pytest.raises(InvalidInput, match="Deployment web-b expected in release c, found Deployment web-a, "):
+        await site.apply(files, def_files=(), releases=releases("x", "y", "z"), vdus=elsewhere)
+    done = await site.apply(files, def_files=(), releases=releases("x", "y", "z"), vdus=vdus)
+    deployments = {each.name: each.vdu_id for each in done.objects if each.kind == "Deployment"}
+    assert deployments == {"web-a": None, "web-b": "VDU1", "web-c": None}
+    assert len(done.pods) == 2
+    assert [(each.oci, each.digest) for each in site.charts.asked[-1:]] == [(url, digest)]
+    calls = [json.loads((await read(cluster, "ConfigMap", name))["data"]["arguments"])[1] for name in "xyz"]
+    assert calls == ["a", "b", "c"]
+    assert f"{url}: rendered by Helm v3.99.1" in [each.message for each in site.progress if each.task == "charts"]
 
 
 async def test_a_retry_applies_what_the_first_try_has_rendered(

@@ -20,7 +20,7 @@ from kubevnfm_infra_k8s.domain.planning.plan import plan
 from kubevnfm_infra_k8s.domain.planning.pod_security import Level
 from kubevnfm_infra_k8s.domain.planning.policy_report import described
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests, with_helm_hooks
+from kubevnfm_infra_k8s.domain.reading.manifests import read_charts
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_kit.errors import VnfmError
 
@@ -110,7 +110,7 @@ def with_other_forms(node: Any) -> Iterator[Any]:
 
 
 async def _used(text: str) -> None:
-    manifests = with_helm_hooks(read_manifests(templates_of("chart", text)))
+    manifests = read_charts([("release", templates_of("chart", text))])
     planned = await plan(ORDER, manifests, cast("Cluster", Serving()), vnf_instance_id="i", operation_id="op")
     for level in Level:
         rules = Rules(pod_security=level)

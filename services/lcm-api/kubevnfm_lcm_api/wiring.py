@@ -233,6 +233,7 @@ async def _connected(
                 links=multicloud.links,
                 volumes=multicloud.volumes,
                 charts=multicloud.charts,
+                repositories=package_parts.services.repositories,
                 regions=multicloud.regions,
                 node_logs=node_logs,
                 operation_events=stream_operation,

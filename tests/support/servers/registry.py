@@ -1,4 +1,4 @@
-"""A registry of OCI artifacts and a catalogue of packages in one HTTP server; tests set how they answer, and read what was asked.
+"""A registry of OCI artifacts, a repository of Helm charts and a catalogue of packages in one HTTP server; tests set how they answer, and read what was asked.
 
 The registry speaks what is read of the distribution API: manifests and blobs by digest, token and Basic challenges, ranges.
 """
@@ -43,6 +43,8 @@ class ArtifactServer:
     """The catalogue's, by id."""
     attributes: dict[str, Any] = field(default_factory=dict)
     """Further attributes of the catalogue's packages."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Those of a repository of charts, below ``/charts``: its index and the archives."""
     challenge: str = ""
     """``bearer`` or ``basic``: what the registry wants."""
     realm: str = ""
@@ -74,6 +76,7 @@ class ArtifactServer:
                 web.get("/v2/{name:.+}/manifests/{digest}", server._manifest),
                 web.get("/v2/{name:.+}/blobs/{digest}", server._blob),
                 web.get("/token", server._token),
+                web.get("/charts/{name}", server._file),
                 web.get("/elsewhere/{digest}", server._blob),
                 web.get("/vnfpkgm/v2/vnf_packages/{id}", server._package),
                 web.get("/vnfpkgm/v2/vnf_packages/{id}/package_content", server._content),
@@ -122,6 +125,11 @@ class ArtifactServer:
         if request.headers.get("Authorization") != aiohttp.encode_basic_auth(*LOGIN):
             return web.Response(status=401)
         return web.json_response({"token": TOKEN})
+
+    async def _file(self, request: web.Request) -> web.Response:
+        self._note(request)
+        body = self.files.get(request.match_info["name"])
+        return web.Response(status=self.status or 404) if body is None or self.status else web.Response(body=body)
 
     async def _manifest(self, request: web.Request) -> web.Response:
         self._note(request)

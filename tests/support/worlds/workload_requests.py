@@ -142,6 +142,7 @@ class WorkloadVnf:
             links=unused,
             volumes=unused,
             charts=unused,
+            repositories=unused,
             namespaces=unused,
             clock=SystemClock(),
             ring=RING,

@@ -93,8 +93,8 @@ class PackageSources:
     def secrets_in(self, order: ObjectsOrder) -> Sequence[str]:
         found = list((order.variables or {}).values())
         map_secrets(order.values, found.append)
-        if isinstance(order, ChartOrder) and order.chart is not None:
-            map_secrets(order.chart.values, found.append)
+        for chart in order.charts if isinstance(order, ChartOrder) else ():
+            map_secrets(chart.values, found.append)
         return [each.reveal(self._key_ring) for each in found]
 
     async def rendered(
@@ -122,7 +122,8 @@ class PackageSources:
 
         # Per package and values: the rollback of a change renders the earlier ones in the same operation.
         values = map_secrets(chart.values, lambda secret: secret.reveal(self._key_ring))
-        given = self._key_ring.fingerprint(json.dumps([values, digest, target.kubernetes_version], sort_keys=True))
+        facts = [values, digest, target.kubernetes_version, chart.release_name]
+        given = self._key_ring.fingerprint(json.dumps(facts, sort_keys=True))
         named = operation_id, package.package_id, chart.path, given
         text = await self._kept(derived_id("rendered-chart", *named), vnf_instance_id, operation_id, render)
         return await asyncio.to_thread(templates_of, chart.path, text)

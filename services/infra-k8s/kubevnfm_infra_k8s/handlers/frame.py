@@ -55,7 +55,7 @@ from kubevnfm_infra_k8s.domain.ports import (
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import save_claims
 from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
-from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, read_manifests, read_ordered, with_helm_hooks
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, read_charts, read_manifests, read_ordered
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -227,10 +227,10 @@ class Step:
 
         Raises: InvalidInput, ChartRefused, HelmMissing, ChartNotFetched, OutsideUnavailable.
         """
-        chart = order.chart if isinstance(order, ChartOrder) else None
-        if chart is not None:
-            texts = await self._rendered(order, chart)
-            return with_helm_hooks(await asyncio.to_thread(read_manifests, texts))
+        charts = order.charts if isinstance(order, ChartOrder) else ()
+        if charts:
+            rendered = [(each.release_name, await self._rendered(order, each, each.digest)) for each in charts]
+            return await asyncio.to_thread(read_charts, rendered)
         if order.order_artifact is not None:
             return await self.ordered(order)
         return await self.handling.manifests(order, self.release.vnf_instance_id, self.context.operation_id)

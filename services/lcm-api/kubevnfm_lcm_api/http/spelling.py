@@ -20,9 +20,9 @@ from pydantic import AliasChoices, BaseModel
 
 PARAMETERS: Final = frozenset(
     """
-    helm_chart_path is_reverse k8s_cluster_installation_param lcm-kubernetes-def-files lcm-kubernetes-external-lb
+    helm_chart_path helm_replica_values is_reverse k8s_cluster_installation_param lcm-kubernetes-def-files lcm-kubernetes-external-lb
     lcm-operation-coordinate-new-vnf lcm-operation-coordinate-old-vnf lcm-operation-user-data lcm-operation-user-data-class
-    multi_namespace namespace order_artifact upgrade_type use_helm vdu_mapping vdu_params wait_timeout
+    multi_namespace namespace order_artifact upgrade_type use_helm using_helm_install_param vdu_mapping vdu_params wait_timeout
     """.split()  # noqa: SIM905 - a list of names is read as a text
 )
 """The names in additionalParams that kubevnfm reads, without those so short that other names resemble them."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_clients.charts import ChartPrograms
+from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -40,6 +40,7 @@ class KindServices:
     links: VirtualLinks
     volumes: PersistentVolumes
     charts: ChartPrograms
+    repositories: ChartRepositories
     namespaces: ProtectedNamespaces
     ring: KeyRing
     clock: Clock
@@ -54,6 +55,7 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         links=given.links,
         volumes=given.volumes,
         charts=given.charts,
+        repositories=given.repositories,
         namespaces=given.namespaces,
         ring=given.ring,
         clock=given.clock,
@@ -64,6 +66,7 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         links=given.links,
         volumes=given.volumes,
         charts=given.charts,
+        repositories=given.repositories,
         namespaces=given.namespaces,
         ring=given.ring,
     ),

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
-from kubevnfm_clients.charts import ChartPrograms
+from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
@@ -139,6 +139,7 @@ async def lifecycle_parts(
     links: VirtualLinks,
     volumes: PersistentVolumes,
     charts: ChartPrograms,
+    repositories: ChartRepositories,
     regions: CloudRegions,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
@@ -160,11 +161,8 @@ async def lifecycle_parts(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
     protected = ProtectedNamespaces(regions)
-    kinds = kinds_on(
-        KindServices(
-            packages, vims, links, volumes, charts, protected, ring, clock, is_granted_outside=grants is not None
-        )
-    )
+    given = packages, vims, links, volumes, charts, repositories, protected, ring, clock
+    kinds = kinds_on(KindServices(*given, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,

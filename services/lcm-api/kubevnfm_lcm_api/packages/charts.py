@@ -1,7 +1,8 @@
-"""Helm charts of registries (multicloud.md MC-048): each is fetched once, for all that render it, and kept while it is used."""
+"""Helm charts of registries and repositories (multicloud.md MC-048): each is fetched once, for all that render it, and kept while it is used."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.charts import ChartState, ChartWanted
-from kubevnfm_csar.oci_references import OciReference
+from kubevnfm_csar.oci_references import DIGEST_PATTERN, OciReference, is_reference
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import ChartFetched, FetchChart
 from kubevnfm_kit.clock import rfc3339
@@ -62,14 +63,14 @@ class Charts:
         One that has failed is begun again. Raises Unprocessable for what is no reference.
         """
         try:
-            reference = OciReference.from_text(wanted.oci, wanted.digest)
+            chart_id = _id_of(wanted)
         except ValueError as error:
             raise Unprocessable("oci", str(error)) from error
         while True:
-            stored = await self.store.get(COLLECTION, reference.hex)
+            stored = await self.store.get(COLLECTION, chart_id)
             try:
                 if stored is None:
-                    stored = await self._insert(reference.hex, wanted)
+                    stored = await self._insert(chart_id, wanted)
                 elif await self._is_to_begin(stored, wanted):
                     stored = await self._begin(stored, wanted)
                 else:
@@ -218,6 +219,15 @@ def shown(stored: Stored) -> ChartState:
         failure=failure.get("reason"),
         is_final=bool(failure.get("isFinal")),
     )
+
+
+def _id_of(wanted: ChartWanted) -> str:
+    """Return the digest without its algorithm. Raises ValueError for what is neither a reference nor the URL of an archive."""
+    if is_reference(wanted.oci):
+        return OciReference.from_text(wanted.oci, wanted.digest).hex
+    if not re.fullmatch(DIGEST_PATTERN, wanted.digest) or not wanted.oci.startswith(("http://", "https://")):
+        raise ValueError("oci://<host>/<repository> or an http(s) URL expected, and sha256:<hex> as the digest")
+    return wanted.digest.partition(":")[2]
 
 
 def _begun(wanted: ChartWanted) -> JsonObject:

@@ -140,4 +140,5 @@ async def package_parts(
     async with background(**sweeps), schemas:
         await asyncio.to_thread(processes.remove_old)
         bundles = BundlePackages(catalogue, onboarding, files, processes)
-        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes, on_demand, fetched), bundles)
+        services = PackageServices(catalogue, onboarding, files, limit_bytes, on_demand, fetched, sources.repositories)
+        yield PackageParts(services, bundles)

@@ -27,6 +27,14 @@ PASSWORD = "swordfish-11"
 
 async def sent(world: World, vim_type: str, **parameters: Any) -> ApplyObjects:
     """Instantiate a chart; return the command."""
+    command = await instantiated(world, vim_type, **parameters)
+    assert command.chart is not None
+    assert command.chart.release_name == f"vnf{command.vnf_instance_id.replace('-', '')}"
+    return command
+
+
+async def instantiated(world: World, vim_type: str, **parameters: Any) -> ApplyObjects:
+    """Instantiate a CNF of charts; return the command."""
     world.vims.add("VIM_ID", "kubernetes")
     onboarded = await world.upload(variant(world.folder, files=FILES, phases=PHASES))
     assert onboarded["onboardingState"] == "ONBOARDED", onboarded
@@ -40,8 +48,6 @@ async def sent(world: World, vim_type: str, **parameters: Any) -> ApplyObjects:
     assert PASSWORD.encode() not in (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation['id']}")).raw
     [command] = [each.data for each in world.twins.commands]
     assert isinstance(command, ApplyObjects)
-    assert command.chart is not None
-    assert command.chart.release_name == f"vnf{instance_id.replace('-', '')}"
     return command
 
 
@@ -96,3 +102,55 @@ async def test_manifests_of_a_chart_cannot_be_replaced(world: World) -> None:
     change = {"metadata": {"configmap_secret_paths": ["Files/kubernetes/configmap.yaml"]}}
     answer = await world.lcm("PATCH", f"/vnf_instances/{command.vnf_instance_id}", change)
     assert "Helm chart" in answer.problem(422)["detail"]
+
+
+async def test_the_releases_of_version_1_are_sent_in_order_and_healed_at_the_present_scale(world: World) -> None:
+    """CR-005a, CR-030, CR-033, CR-034: the value of an aspect is in the release of the workload that it scales."""
+    listed = [
+        {
+            "exthelmchart": "false",
+            "helmchartfile_path": "Files/web.tgz",
+            "helmreleasename": "db",
+            "helmparameter": ["service.port=8081,tls=true", f"login.password={PASSWORD}"],
+        },
+        {"exthelmchart": False, "helmchartfile_path": "Files/web", "helmreleasename": "front", "helmparameter": []},
+    ]
+    first = await instantiated(
+        world,
+        "kubernetes",
+        namespace="web",
+        use_helm="true",
+        using_helm_install_param=listed,
+        helm_replica_values={"web_aspect": "web.count"},
+        vdu_mapping={"VDU1": {"kind": "Deployment", "name": "front-x", "helmreleasename": "front"}},
+    )
+    assert (first.chart, first.def_files) == (None, ())
+    assert [(each.release_name, each.path, each.digest) for each in first.charts] == [
+        ("db", "Files/web.tgz", ""),
+        ("front", "Files/web", ""),
+    ]
+    values: dict[str, Any] = dict(first.charts[0].values)
+    assert isinstance(values.pop("login")["password"], Secret)
+    assert values == {"service": {"port": 8081}, "tls": True}
+    assert first.charts[1].values == {"web": {"count": 2}}
+    [vdu] = first.vdus
+    assert (vdu.name, vdu.kind, vdu.release_name, vdu.replicas) == ("front-x", "Deployment", "front", 2)
+
+    instance_id = first.vnf_instance_id
+    world.twins.answers["infra.k8s.scale_objects"] = ObjectsScaled(**dict(APPLIED))
+    for task, body in (("scale", {"type": "SCALE_OUT", "aspectId": "web_aspect"}), ("heal", {})):
+        operation = await world.reached(await world.ask(instance_id, task, body))
+        assert operation["operationState"] == "COMPLETED", operation
+    again = world.twins.commands[-1].data
+    assert isinstance(again, ApplyObjects)
+    assert [dict(each.values) | {"login": 0} for each in again.charts] == [
+        {**values, "login": 0},
+        {"web": {"count": 3}, "login": 0},
+    ]
+    paths = {"metadata": {"configmap_secret_paths": ["Files/kubernetes/configmap.yaml"]}}
+    answer = await world.lcm("PATCH", f"/vnf_instances/{instance_id}", paths)
+    assert "Helm chart" in answer.problem(422)["detail"]
+    files = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
+    package = {"vnfdId": sample_request("cnf", "create")["vnfdId"], "additionalParams": files}
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", package)
+    assert "using_helm_install_param" in answer.problem(422)["detail"]

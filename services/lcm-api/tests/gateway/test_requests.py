@@ -45,6 +45,29 @@ def chart(**changes: Any) -> Change:
     return params(**named, **changes)
 
 
+def release(**changes: Any) -> dict[str, Any]:
+    """Return an entry of ``using_helm_install_param`` for a file of the package, without the attributes that are None."""
+    given = {
+        "exthelmchart": "false",
+        "helmreleasename": "web",
+        "helmchartfile_path": "Files/kubernetes/service.yaml",
+        **changes,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def external(url: str, **changes: Any) -> dict[str, Any]:
+    """Return the same for a chart of a repository."""
+    more = {"exthelmchart": "true", "exthelmrepo_url": url, "helmchartname": "web", "helmchartfile_path": None}
+    return release(**{**more, **changes})
+
+
+def releases(*entries: Any, **changes: Any) -> Change:
+    """Name releases as version 1 of Tacker's API does, in the place of manifests."""
+    given = {"use_helm": "true", "using_helm_install_param": list(entries), "lcm__kubernetes__def__files": None}
+    return params(**given, **changes)
+
+
 def node(which: str, **changes: Any) -> Change:
     def change(body: dict[str, Any]) -> None:
         body["additionalParams"]["k8s_cluster_installation_param"][which].update(changes)
@@ -101,6 +124,7 @@ def managed(name: str, **link: Any) -> Change:
 
 
 _AT = "extVirtualLinks[0]/extCps[0]/cpConfig"
+_OF_RELEASE = "using_helm_install_param[0]"
 _IN = "/cpProtocolData[0]/ipOverEthernet"
 _MAC = {"macAddress": "fa:16:3e:00:00:01"}
 _PORTS = [{"id": "p", "resourceHandle": {"resourceId": "port-1"}}]
@@ -182,8 +206,35 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cnf", params(lcm__kubernetes__def__files=[]), 400, "lcm-kubernetes-def-files"),
     ("cnf", params(lcm__kubernetes__def__files=["Files/none.yaml"]), 400, "Files/none.yaml"),
     ("cnf", params(lcm__kubernetes__def__files=[5]), 400, "lcm-kubernetes-def-files[0]"),
-    ("cnf", params(use_helm="true", lcm__kubernetes__def__files=None), 422, "additionalParams/use_helm"),
-    ("cnf", params(using_helm_install_param=[{"exthelmchart": "false"}]), 422, "additionalParams/using_helm_install_param"),
+    ("cnf", params(use_helm="yes", lcm__kubernetes__def__files=None), 400, "additionalParams/use_helm"),
+    ("cnf", params(use_helm="true", lcm__kubernetes__def__files=None), 400, "additionalParams/using_helm_install_param"),
+    ("cnf", params(use_helm=True), 400, "additionalParams/lcm-kubernetes-def-files: not expected beside use_helm"),
+    ("cnf", params(using_helm_install_param=[{"exthelmchart": "false"}]), 422, "using_helm_install_param: goes with use_helm"),
+    ("cnf", params(helm_replica_values={"a": "b"}), 422, "helm_replica_values: goes with use_helm"),
+    ("cnf", releases(), 400, "using_helm_install_param: a list of 1 to 50 objects expected"),
+    ("cnf", releases(5), 400, f"{_OF_RELEASE}: an object expected"),
+    ("cnf", releases({}), 400, f"{_OF_RELEASE}/helmreleasename"),
+    ("cnf", releases(release(helmreleasename="Web")), 400, f"{_OF_RELEASE}/helmreleasename"),
+    ("cnf", releases(release(), release()), 400, "using_helm_install_param[1]/helmreleasename: web is there already"),
+    ("cnf", releases(release(exthelmchart="maybe")), 400, f"{_OF_RELEASE}/exthelmchart"),
+    ("cnf", releases(release(helmchartfilepath="x")), 400, "helmchartfilepath: did you mean helmchartfile_path?"),
+    ("cnf", releases(release(helmchartfile_path=None)), 400, f"{_OF_RELEASE}/helmchartfile_path"),
+    ("cnf", releases(release(helmchartfile_path="Files/none.tgz")), 400, f"{_OF_RELEASE}/helmchartfile_path: the package has no archive"),
+    ("cnf", releases(release(helmparameter="a=1")), 400, f"{_OF_RELEASE}/helmparameter: a list of texts"),
+    ("cnf", releases(release(helmparameter=["a"])), 400, f"{_OF_RELEASE}/helmparameter[0]: key=value expected"),
+    ("cnf", releases(release(helmparameter=["a[0]=1"])), 400, f"{_OF_RELEASE}/helmparameter/a[0]"),
+    ("cnf", releases(release(exthelmchart="true")), 400, f"{_OF_RELEASE}/exthelmrepo_url"),
+    ("cnf", releases(external("https://u:p@charts.example.org")), 400, f"{_OF_RELEASE}/exthelmrepo_url: the http(s) address of the repository, without credentials"),
+    ("cnf", releases(external("ftp://charts.example.org")), 422, f"{_OF_RELEASE}/exthelmrepo_url"),
+    ("cnf", releases(external("http://127.0.0.1:1/charts")), 422, "exthelmrepo_url: http://127.0.0.1:1/charts/index.yaml: its address is in a network"),
+    ("cnf", releases(external("http://127.0.0.1:1", helmchartname=None)), 400, f"{_OF_RELEASE}/helmchartname"),
+    ("cnf", releases(release(), helm_replica_values={"none": "replicas"}), 400, "helm_replica_values/none: an aspect of the flavour"),
+    ("cnf", releases(release(), helm_replica_values={"web_aspect": 5}), 400, "helm_replica_values/web_aspect"),
+    ("cnf", releases(release(), helm_replica_values=[]), 400, "additionalParams/helm_replica_values"),
+    ("cnf", releases(release(helmreleasename="one"), release(helmreleasename="two"), helm_replica_values={"web_aspect": "replicas"}), 400, "belongs to none of the releases one, two: name its helmreleasename"),
+    ("cnf", releases(release(), vdu_mapping={"VDU1": {"kind": "Deployment", "name": "web", "helmreleasename": "other"}}), 400, "vdu_mapping/VDU1/helmreleasename: one of the releases web expected"),
+    ("cnf", releases(release(), helm_pinned_charts={}), 400, "additionalParams/helm_pinned_charts"),
+    ("cnf", releases(release(), helm_chart_path="Files/kubernetes/deployment.yaml"), 400, "additionalParams/helm_chart_path: not expected beside use_helm"),
     ("cnf", params(helm_chart_path="Files/kubernetes/web.tgz", lcm__kubernetes__def__files=None), 400, "no archive Files/kubernetes/web.tgz"),
     ("cnf", params(helm_chart_path=7, lcm__kubernetes__def__files=None), 400, "additionalParams/helm_chart_path"),
     ("cnf", params(helm_chart_path="Files/kubernetes/service.yaml"), 400, "additionalParams/lcm-kubernetes-def-files"),

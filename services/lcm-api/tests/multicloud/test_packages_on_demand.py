@@ -522,6 +522,85 @@ async def test_a_chart_that_is_not_the_one_is_refused(ground: Ground) -> None:
         assert answer.status == 401
 
 
+def an_index(**entries: Any) -> bytes:
+    return json.dumps({"apiVersion": "v1", "entries": entries}).encode()
+
+
+def an_entry(version: str, chart: bytes, url: str = "web.tgz", **changes: Any) -> dict[str, Any]:
+    return {"name": "web", "version": version, "urls": [url], "digest": digest_of(chart)[7:], **changes}
+
+
+async def in_repository(ground: Ground, *, url: str = "", **changes: Any) -> Answer:
+    """Ask for a CNF whose one release has a chart of the repository; return the answer."""
+    world = ground.gateway.world
+    vnfd_id = (await world.packages("GET", f"/{ground.gateway.csar_id}")).must(200).json["vnfdId"]
+    created = (await world.lcm("POST", "/vnf_instances", {"vnfdId": vnfd_id})).must(201)
+    entry = {"exthelmchart": "true", "helmreleasename": "r", "helmchartname": "web", "helmrepositoryname": "x"}
+    entry = {**entry, "exthelmrepo_url": url or f"{ground.server.url}/charts", **changes}
+    body = {
+        "flavourId": "simple",
+        "additionalParams": {"use_helm": "true", "using_helm_install_param": [entry]},
+        "vimConnectionInfo": {"a": {"vimType": "kubernetes", "vimId": "k8s"}},
+    }
+    world.vims.add("k8s", "kubernetes")
+    return await world.lcm("POST", f"/vnf_instances/{created.json['id']}/instantiate", body)
+
+
+async def test_the_chart_of_a_repository_is_the_newest_one_for_good(ground: Ground) -> None:
+    """CR-005a, MC-048, MC-123: the version of the request's moment; its archive is fetched as that of a registry is, by its digest."""
+    server, world = ground.server, ground.gateway.world
+    charts = {version: a_chart(noise=version.encode()) for version in ("1.9.0", "v1.10.0", "2.0.0-rc.1")}
+    listed = [an_entry(version, chart, f"web-{version}.tgz") for version, chart in charts.items()]
+    server.files = {"index.yaml": an_index(web=listed), "web-v1.10.0.tgz": charts["v1.10.0"]}
+    operation_id = (await in_repository(ground)).must(202).headers["Location"].rpartition("/")[2]
+    assert (await world.reached(operation_id))["operationState"] == "COMPLETED"
+    sent = world.twins.commands[-1].data
+    assert isinstance(sent, ApplyObjects)
+    [chart] = sent.charts
+    assert (chart.path, chart.digest) == (f"{server.url}/charts/web-v1.10.0.tgz", digest_of(charts["v1.10.0"]))
+    server.files["index.yaml"] = an_index(web=[an_entry("3.0.0", b"other")])
+    shown = (await world.lcm("GET", f"/vnf_instances/{sent.vnf_instance_id}")).must(200).raw
+    healed = await world.reached(await world.ask(sent.vnf_instance_id, "heal", {}))
+    assert healed["operationState"] == "COMPLETED", shown
+    again = world.twins.commands[-1].data
+    assert isinstance(again, ApplyObjects)
+    assert again.charts == (chart,)
+    async with a_renderer(ground, wait_s=200) as renderer:
+        place = await renderer.archive(ChartWanted(oci=chart.path, digest=chart.digest, package_id="p"))
+        assert place.read_bytes() == charts["v1.10.0"]
+        server.files["web-v1.10.0.tgz"] = charts["1.9.0"]
+        forged = ChartWanted(oci=chart.path, digest=digest_of(b"another"), package_id="p")
+        with pytest.raises(ChartNotFetched, match="its sha256 checksum is not the expected one"):
+            await renderer.archive(forged)
+
+
+async def test_a_repository_that_cannot_be_used_is_named_at_the_request(ground: Ground) -> None:
+    """CR-005a, MC-123."""
+    server, chart = ground.server, a_chart()
+    for index, changes, said in (
+        (None, {}, "it answered 404, 200 expected"),
+        (b"a: [", {}, "invalid YAML"),
+        (b"\xff", {}, "UTF-8 text expected"),
+        (b"[]", {}, "an index of charts expected"),
+        (an_index(other=[]), {}, "the repository has no chart web"),
+        (an_index(web=[an_entry("1.0.0-a", chart)]), {}, "no version that is no pre-release of chart web"),
+        (an_index(web=[an_entry("1.0.0", chart)]), {"helmchartversion": "1.0.1"}, "no version 1.0.1 of chart web"),
+        (an_index(web=[an_entry("1.0.0", chart, digest=None)]), {}, "web 1.0.0 has no SHA-256 digest"),
+        (an_index(web=[an_entry("1.0.0", chart, urls=[])]), {}, "web 1.0.0 has no address"),
+        (an_index(web=[an_entry("1.0.0", chart, "https://elsewhere.example/w.tgz")]), {}, "is on elsewhere.example, which is not allowed (setting artifact_hosts)"),
+        (an_index(web=[an_entry("1.0.0", chart, "file:///etc/passwd")]), {}, "one that is not followed"),
+        (b"", {"url": "http://10.9.8.7/charts"}, "its address is in a network that calls may not go to"),
+    ):  # fmt: skip
+        server.files = {} if index is None else {"index.yaml": index}
+        detail = (await in_repository(ground, **changes)).problem(422)["detail"]
+        assert "additionalParams/using_helm_install_param[0]/exthelmrepo_url: http" in detail
+        assert said in detail
+    server.status = 503
+    problem = (await in_repository(ground)).problem(503)
+    assert "/charts/index.yaml: it answered 503" in problem["detail"]
+    assert ground.gateway.world.twins.commands == []
+
+
 async def test_a_chart_that_a_killed_process_has_left_is_removed(tmp_path: Path) -> None:
     """MC-125: its document was removed first; what is held, or being fetched, stays."""
     shelf, chart = tmp_path / "data" / "charts", a_chart()

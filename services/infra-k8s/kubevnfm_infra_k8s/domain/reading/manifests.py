@@ -53,6 +53,8 @@ class Manifest:
     """When it runs, if it is a hook."""
     template: str = ""
     """Chart and template that have made it; "" for an object of a file."""
+    release: str = ""
+    """The Helm release that it belongs to, if a request names releases."""
 
     @property
     def api_version(self) -> str:
@@ -213,8 +215,24 @@ def check_names(resources: Mapping[Manifest, Resource]) -> None:
             raise InvalidInput(FIELD, f"{manifest.place}: metadata.name expected in a {manifest.kind}")
 
 
-def with_helm_hooks(manifests: Sequence[Manifest]) -> Sequence[Manifest]:
-    """Return the manifests of a chart with its hooks. Raises ChartRefused for hooks that Helm does not know."""
+def read_charts(rendered: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> Sequence[Manifest]:
+    """Read the (name, YAML text) pairs of the templates of each release, in order, and find the hooks.
+
+    Raises: InvalidInput naming template and document, also for an object that two releases have; ChartRefused for hooks that Helm
+    does not know.
+    """
+    several = len(rendered) > 1
+    by_release = [
+        (release, f"{release}: {name}" if several else name, text)
+        for release, texts in rendered
+        for name, text in texts
+    ]
+    releases = {name: release for release, name, _ in by_release}
+    manifests = read_manifests([(name, text) for _, name, text in by_release])
+    return _with_hooks([replace(each, release=releases[each.file]) for each in manifests])
+
+
+def _with_hooks(manifests: Sequence[Manifest]) -> Sequence[Manifest]:
     found = []
     for each in manifests:
         try:

@@ -60,9 +60,10 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
             found[mine[0]] = vdu
         elif vdu.kind is not None:
             named = ", ".join(sorted(f"{each.kind} {each.name}" for each in workloads))
+            place = "the files" if vdu.release_name is None else f"release {vdu.release_name}"
             raise InvalidInput(
                 f"{_MAPPING}.{vdu.vdu_id}",
-                f"{vdu.kind} {vdu.name} expected in the files, found {named or 'no workload'}",
+                f"{vdu.kind} {vdu.name} expected in {place}, found {named or 'no workload'}",
             )
     return found
 
@@ -82,7 +83,9 @@ def _implementations(vdu: VduTarget, workloads: Sequence[Manifest], names: Colle
     ``names``: those of all VDUs. A workload with the whole name of one (``db-replica``) is not the other's (``db``).
     Raises: InvalidInput if the part of the name fits several.
     """
-    fitting = [each for each in workloads if each.kind == (vdu.kind or each.kind)]
+    fitting = [
+        each for each in workloads if each.kind == (vdu.kind or each.kind) and vdu.release_name in (None, each.release)
+    ]
     exact = [each for each in fitting if each.name == vdu.name]
     if exact or not vdu.is_in_chart:
         return exact

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubevnfm_cluster.request import LOAD_BALANCER, request_load_balancer
@@ -20,6 +21,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
+from kubevnfm_lcm_api.lifecycle.containers.helm_releases import PINNED, RELEASE, asked_releases, releases_of
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     kubernetes_version_in,
     order_artifact_in,
@@ -51,15 +53,20 @@ async def cnf_draft(
     asked: Asked[InstantiateVnfRequest],
     files: frozenset[str],
     artifacts: ArtifactOrder | None = None,
+    pinned: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> InstantiateCnfDraft:
     """Return the draft. ``common``: what it has in common with the draft of a VM-based VNF; ``files``: the paths in the package;
-    ``artifacts``: the order of the package, if the request uses it.
+    ``artifacts``: the order of the package, if the request uses it; ``pinned``: the charts of repositories, by release.
 
     Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have, and for
     a script that cannot be run.
     """
     check_cnf_drivers(flavour)
     parameters, wait_s = asked.request.additional_params, wait_timeout(asked.request.additional_params)
+    if pinned:
+        # Stored, so that later operations have the same charts.
+        parameters = {**parameters, PINNED: dict(pinned)}
+        common = common.model_copy(update={"parameters": parameters})
     if artifacts is None:
         namespace = parameters.get("namespace")
         if namespace is not None and not isinstance(namespace, str):
@@ -87,7 +94,7 @@ async def cnf_draft(
         def_files=artifacts.files if artifacts is not None else (),
         files=files if artifacts is None else None,
     )
-    if order.variables is not None and order.chart is not None:
+    if order.variables is not None and order.charts:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     return await asyncio.to_thread(
@@ -122,11 +129,13 @@ def objects_order(
     """
     vdus = vdu_targets(flavour, parameters, counts)
     chart = chart_of(record.vnf.id, flavour, parameters, vdus, files)
+    releases = releases_of(flavour, parameters, vdus, files)
     order = ChartOrder(
         package=package,
         vim=vim,
-        def_files=def_files if def_files or files is None else _def_files(parameters, files, chart),
+        def_files=def_files if def_files or files is None or releases else _def_files(parameters, files, chart),
         chart=chart,
+        releases=releases,
         namespace=namespace,
         vdus=vdus,
         variables=variables,
@@ -189,6 +198,7 @@ def _targets(flavour: Flavour, parameters: Mapping[str, Any]) -> Iterator[VduTar
     given = parameters.get(_MAPPING, {})
     if not isinstance(given, Mapping):
         raise InvalidInput(place, "an object with one entry for each VDU expected")
+    releases = [each.name for each in asked_releases(parameters)]
     for vdu_id in given:
         if vdu_id not in flavour.vdus:
             raise InvalidInput(
@@ -196,23 +206,29 @@ def _targets(flavour: Flavour, parameters: Mapping[str, Any]) -> Iterator[VduTar
             )
     for vdu_id, vdu in flavour.vdus.items():
         if vdu_id in given:
-            yield _mapped(vdu_id, given[vdu_id], place=f"{place}/{vdu_id}")
+            yield _mapped(vdu_id, given[vdu_id], place=f"{place}/{vdu_id}", releases=releases)
         else:
-            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, is_in_chart=CHART in parameters)
+            is_in_chart = CHART in parameters or bool(releases)
+            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, is_in_chart=is_in_chart)
 
 
-def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
+def _mapped(vdu_id: str, entry: object, *, place: str, releases: Sequence[str]) -> VduTarget:
+    """``releases``: those of the request; without any, an entry names none."""
     if not isinstance(entry, Mapping):
         raise InvalidInput(place, "an object with kind and name expected")
+    known = ("kind", "name", RELEASE) if releases else ("kind", "name")
     for attribute in entry:
-        if attribute not in ("kind", "name"):
-            raise InvalidInput(f"{place}/{attribute}", "kind and name expected, nothing else")
+        if attribute not in known:
+            raise InvalidInput(f"{place}/{attribute}", f"{' and '.join(known)} expected, nothing else")
+    release = entry.get(RELEASE)
+    if release is not None and release not in releases:
+        raise InvalidInput(f"{place}/{RELEASE}", f"one of the releases {', '.join(releases)} expected")
     kind, name = entry.get("kind"), entry.get("name")
     if kind not in _WORKLOADS:
         raise InvalidInput(f"{place}/kind", f"one of {', '.join(_WORKLOADS)} expected")
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"{place}/name", "the workload's metadata.name expected")
-    return VduTarget(vdu_id=vdu_id, name=name, kind=kind)
+    return VduTarget(vdu_id=vdu_id, name=name, kind=kind, release_name=release)
 
 
 def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from kubevnfm_clients.charts import ChartPrograms
+from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import check_chart_program
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
+from kubevnfm_lcm_api.lifecycle.containers.helm_releases import pinned_charts
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.networks import (
@@ -81,7 +82,14 @@ from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES, ORDER_ARTIFACT, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
+    CAPI_VARIABLES,
+    CHART,
+    DEF_FILES,
+    ORDER_ARTIFACT,
+    RELEASES,
+    VALUES,
+)
 
 _REASONS: Final[Mapping[str, str]] = {
     SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
@@ -105,16 +113,17 @@ class Containers(VnfKind):
         links: VirtualLinks,
         volumes: PersistentVolumes,
         charts: ChartPrograms,
+        repositories: ChartRepositories,
         namespaces: ProtectedNamespaces,
         ring: KeyRing,
     ) -> None:
-        self._namespaces = namespaces
+        self._namespaces, self._repositories = namespaces, repositories
         self._links, self._volumes, self._charts, self._ring = links, volumes, charts, ring
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
         """Manifests, a chart or an order are the only sign of a CNF in a request; its VNFD looks like any other."""
-        return next((name for name in (DEF_FILES, CHART, ORDER_ARTIFACT) if name in parameters), None)
+        return next((name for name in (DEF_FILES, CHART, RELEASES, ORDER_ARTIFACT) if name in parameters), None)
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
         """Return True: every request for a cluster."""
@@ -142,10 +151,11 @@ class Containers(VnfKind):
     ) -> InstantiateCnfDraft:
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
         parameters = asked.request.additional_params
+        pinned = await pinned_charts(self._repositories, parameters)
         artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
         check_has_chart(artifacts, parameters)
-        draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
-        await check_chart_program(self._charts, draft.chart, artifacts)
+        draft = await cnf_draft(common, record, flavour, asked, files, artifacts, pinned)
+        await check_chart_program(self._charts, draft.order, artifacts)
         faults = Faults()
         networks = await requested_networks(
             self._links, asked, flavour, faults,
@@ -276,7 +286,7 @@ class Containers(VnfKind):
             identity=identity(vnfd, package),
             tasks=self.tasks(vnfd, flavour),
         )
-        await check_chart_program(self._charts, None, artifacts)
+        await check_chart_program(self._charts, draft.order, artifacts)
         draft = draft.model_copy(update={"is_rollback": asked.origin.cause == "rollback"})
         faults = Faults()
         draft, networks = await self._with_holds(draft, asked, faults)

@@ -144,7 +144,7 @@ async def check_networks(
     Raises Unprocessable.
     """
     # A chart and files behind URLs are known to infra-k8s alone, which checks before it applies anything.
-    if not order.networks or order.chart is not None or order.variables is not None:
+    if not order.networks or order.charts or order.variables is not None:
         return
     is_complete = True
     if bodies is None:

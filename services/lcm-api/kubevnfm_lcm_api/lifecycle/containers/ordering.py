@@ -46,6 +46,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     ORDER_ARTIFACT,
     OUTPUTS,
     RELEASE_NAME,
+    RELEASES,
     VALUES,
     variables_in,
 )
@@ -69,7 +70,7 @@ async def requested_order(
     None: the request lists manifests or names a chart, or the package has no order. Raises Unprocessable.
     """
     asked = parameters.get(ORDER_ARTIFACT)
-    listed = next((name for name in (DEF_FILES, CHART) if name in parameters), None)
+    listed = next((name for name in (DEF_FILES, CHART, RELEASES) if name in parameters), None)
     if listed is not None:
         if asked is not None:
             raise Unprocessable(ORDER, f"not expected beside {listed}: leave one of them out")
@@ -100,7 +101,7 @@ def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
 
     Manifests and charts have none: an earlier version has stored whatever a request had beside them.
     """
-    return None if DEF_FILES in parameters or CHART in parameters else parameters.get(ORDER_ARTIFACT)
+    return None if {DEF_FILES, CHART, RELEASES} & parameters.keys() else parameters.get(ORDER_ARTIFACT)
 
 
 def release_name_in(parameters: Mapping[str, Any]) -> str | None:

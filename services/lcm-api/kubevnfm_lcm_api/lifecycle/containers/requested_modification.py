@@ -12,7 +12,7 @@ from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, RELEASES
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import CONTAINER_UPDATE, driven_phases
 
 CONFIG_FILES: Final = "configmap_secret_paths"
@@ -33,7 +33,7 @@ async def modified_cnf(
     files = await packages.file_names((package or common.package).package_id)
     configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
     parameters = vnf.record.internals.parameters
-    if CHART in parameters:
+    if CHART in parameters or RELEASES in parameters:
         place = f"metadata/{CONFIG_FILES}" if named is not None else "vnfdId"
         raise Unprocessable(place, "the CNF is a Helm chart, and has no manifests that could be replaced")
     vnf.check_files(files, configs)

@@ -22,7 +22,15 @@ from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, RELEASE_NAME, REPLACE, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
+    CAPI,
+    CHART,
+    DEF_FILES,
+    RELEASE_NAME,
+    RELEASES,
+    REPLACE,
+    VALUES,
+)
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -66,8 +74,9 @@ def replaced_cnf(
     given = asked.request.additional_params
     flavour = _flavour(vnf, vnfd)
     images_of = _check_parameters(given, vnf.flavour)
-    if CHART in {**vnf.record.internals.parameters, **given}:
-        raise Unprocessable(f"additionalParams/{CHART}", "not supported for a change of package: manifests expected")
+    for name in (CHART, RELEASES):
+        if name in {**vnf.record.internals.parameters, **given}:
+            raise Unprocessable(f"additionalParams/{name}", "not supported for a change of package: manifests expected")
     for name in ("ext_virtual_links", "ext_managed_virtual_links", "vim_connection_info"):
         if getattr(asked.request, name):
             raise Unprocessable(to_camel(name), "not supported for the change of a CNF's package: leave it out")

@@ -9,6 +9,8 @@ from kubevnfm_kit.errors import InvalidInput
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 CHART: Final = "helm_chart_path"
+USE_HELM: Final = "use_helm"
+RELEASES: Final = "using_helm_install_param"
 ORDER_ARTIFACT: Final = "order_artifact"
 VALUES: Final = "values"
 COMPUTE_PROFILES: Final = "compute_profiles"

@@ -28,6 +28,7 @@ from kubevnfm_store.query import Stored
 from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
+from kubevnfm_lcm_api.lifecycle.containers.helm_releases import with_values_read
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
@@ -84,7 +85,7 @@ def routes(version: ApiVersion) -> list[Route]:
         @repeated
         async def handle(request: web.Request) -> web.Response:
             original = await read_json(request, is_required=needs_body, secrets_in=secrets_in)
-            wanted = parse(model, request_in_v2_form(original, version))
+            wanted = parse(model, with_values_read(request_in_v2_form(original, version)))
             asked = Asked(wanted, original, version, origin=Origin(request[CALLER].subject))
             return accepted(request, await accept(services(request).requests, request.match_info["id"], asked))
 

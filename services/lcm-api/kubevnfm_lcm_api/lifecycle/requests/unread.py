@@ -17,6 +17,7 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_lcm_api.http.spelling import PARAMETERS
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUE_NAMES
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUES as CHART_VALUES
+from kubevnfm_lcm_api.lifecycle.containers.helm_releases import REPLICA_VALUES
 from kubevnfm_lcm_api.lifecycle.containers.repair import FORCE
 from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import COORDINATE
 from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
@@ -36,6 +37,7 @@ OWN: Final = frozenset(
         *(common.DEF_FILES, common.CHART, common.ORDER_ARTIFACT, common.VALUES, common.COMPUTE_PROFILES),
         *(common.OUTPUTS, common.RELEASE_NAME, common.KUBERNETES_VERSION, common.REPAIR, common.REPLACE, common.ALL),
         *(common.CAPI, REGISTRY_VNF, LOAD_BALANCER, CHART_VALUES, VALUE_NAMES, FORCE, LEAVING, KEEP, WITH_STORAGE),
+        *(common.USE_HELM, common.RELEASES, REPLICA_VALUES),
         "adopt",
         # Tacker's clients send it with a scaling that no person asks for; it changes nothing, there as here.
         "is_auto",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_clients.charts import ChartPrograms
+from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -73,12 +73,20 @@ class Workloads(Containers):
         links: VirtualLinks,
         volumes: PersistentVolumes,
         charts: ChartPrograms,
+        repositories: ChartRepositories,
         namespaces: ProtectedNamespaces,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
         super().__init__(
-            packages=packages, vims=vims, links=links, volumes=volumes, charts=charts, namespaces=namespaces, ring=ring
+            packages=packages,
+            vims=vims,
+            links=links,
+            volumes=volumes,
+            charts=charts,
+            repositories=repositories,
+            namespaces=namespaces,
+            ring=ring,
         )
         self._vim_entries, self._clock = VimEntries(vims), clock
 
@@ -109,7 +117,7 @@ class Workloads(Containers):
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
         objects, given = await cnf_draft(common, record, flavour, asked, files), asked.request.additional_params[CAPI]
         capi = capi_parameters(given, lambda listed, place: manifest_files(listed, files, place=place))
-        if objects.phases or objects.chart is not None:
+        if objects.phases or objects.order.charts:
             why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
             raise Unprocessable(f"additionalParams/{CAPI}", why)
         draft = InstantiateWorkloadDraft(**vars(objects), capi=with_sender(capi, given, objects.scripts))

@@ -9,11 +9,13 @@ from typing import Any
 
 import aiohttp
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
+from kubevnfm_csar.oci_references import is_reference
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 from yarl import URL
 
 from kubevnfm_lcm_api.packages.adapters.catalogues import CatalogueSource
+from kubevnfm_lcm_api.packages.adapters.chart_repositories import HttpChartRepositories
 from kubevnfm_lcm_api.packages.adapters.registries import Registries
 from kubevnfm_lcm_api.packages.adapters.transfers import SourceFailed, Target, Transfers
 from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
@@ -32,6 +34,8 @@ class HttpPackageSources:
         self._hosts = frozenset(each.strip() for each in artifacts.artifact_hosts.split(",") if each.strip())
         self._catalogue = CatalogueSource(self._transfers, self._tokens, artifacts, self._hosts)
         self._registries = Registries(self._transfers, artifacts, self._hosts)
+        self.repositories = HttpChartRepositories(self._transfers, self._hosts)
+        """The repositories of charts, by the same session and settings."""
 
     @asynccontextmanager
     async def open(self, source: JsonMapping) -> AsyncIterator[Content]:
@@ -51,10 +55,11 @@ class HttpPackageSources:
             return await self._catalogue.content(source["catalogue"])
         if "oci" in source:
             return await self._registries.package(source["oci"], source["digest"])
-        if "chart" in source:
+        if is_reference(source.get("chart")):
             return await self._registries.chart(source["chart"], source["digest"], limit_bytes=source["limit_bytes"])
         uri = self._address(source)
-        checksum = Checksum("sha256", source["sha256"]) if "sha256" in source else None
+        sha256 = source["digest"].removeprefix("sha256:") if "chart" in source else source.get("sha256")
+        checksum = Checksum("sha256", sha256) if sha256 is not None else None
         hosts = None if checksum is None else self._hosts
         target = Target(uri, await self._authorization(source), hosts=hosts)
         response = await self._transfers.content(target)

@@ -63,7 +63,7 @@ class PackageSources(Protocol):
 
         ``source``: ``uri`` (a Secret, as its query may contain one), and the credentials: ``userName`` and ``password``,
         or ``paramsOauth2ClientCredentials``. On demand: ``catalogue``, the id of a package in the operator's catalogue; ``oci`` and
-        ``digest``; or ``uri`` with ``sha256``. ``chart``, ``digest`` and ``limit_bytes``: a Helm chart of a registry. Entering and reading raise SourceFailed.
+        ``digest``; or ``uri`` with ``sha256``. ``chart``, ``digest`` and ``limit_bytes``: a Helm chart of a registry, or of an address. Entering and reading raise SourceFailed.
         """
         ...
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.charts import ChartRepositories
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.packages.catalogue import Packages
@@ -26,6 +27,7 @@ class PackageServices:
     """The largest package that an upload may have."""
     on_demand: PackagesOnDemand
     charts: Charts
+    repositories: ChartRepositories
 
 
 @dataclass(frozen=True)
