@@ -176,6 +176,8 @@ class DeleteResources(
     vim: VimConnection
     graceful_wait_s: float = 0.0
     """GRACEFUL termination: wait this long before the stack is deleted (TerminateVnfRequest gracefulTerminationTimeout)."""
+    successor: StackOrder | None = None
+    """The stack that is made in its place afterwards: nothing is deleted unless the VIM takes it."""
 
 
 class ResourcesChanged(Event, kind="infra.resources.changed"):

@@ -9,7 +9,15 @@ import pytest
 from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clouds.machine_vnfs import built, machines, package_of, servers_of
-from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
+from packages.vm_packages import (
+    ON_LINK,
+    OTHER_IMAGE,
+    TWO_FLAVOURS,
+    on_link,
+    on_link_request,
+    other_image,
+    two_flavours,
+)
 from patience import until
 from servers.wirings import in_six
 
@@ -294,6 +302,43 @@ async def test_another_package_brings_another_image(user: User, lab: LabControl,
     assert not images & {one["metadata"]["image_id"] for one in (await vnfcs(user, instance_id))}
     assert servers_of(shown) == set(await machines(lab, instance_id))
     await user.terminate(instance_id)
+
+
+async def test_a_rolling_update_to_other_internal_networks_and_back(
+    user: User, lab: LabControl, tmp_path: Path
+) -> None:
+    """API-059."""
+    for number in ON_LINK:
+        await package_of(user, ON_LINK[number], on_link(tmp_path, number))
+    instance_id = await user.create(ON_LINK[1])
+    await user.do(instance_id, "instantiate", {"flavourId": "simple", **on_link_request(1)})
+    rolling = {"additionalParams": {"upgrade_type": "RollingUpdate"}, **on_link_request(2)}
+    operation = await user.start(instance_id, "change_vnfpkg", {"vnfdId": ON_LINK[3], **rolling})
+    view = await user.rest(operation)
+    assert (view["state"], states(view)) == ("FAILED_TEMP", {"change/VDU1_group": "done", "change/VDU2": "failed"})
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    shown = await user.instance(instance_id)
+    assert (shown["vnfdId"], vdus(shown)) == (ON_LINK[1], ["VDU1", "VDU2"])
+    assert servers_of(shown) == set(await machines(lab, instance_id))
+
+    await user.do(instance_id, "change_vnfpkg", {"vnfdId": ON_LINK[2], **rolling})
+    await user.do(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
+    shown = await user.instance(instance_id)
+    assert vdus(shown) == ["VDU1", "VDU1", "VDU2", "VDU3"]
+    (healed,) = (one["id"] for one in await vnfcs(user, instance_id) if one["vduId"] == "VDU3")
+    await user.do(instance_id, "heal", {"vnfcInstanceId": [healed]})
+    after = servers_of(await user.instance(instance_id))
+    assert len(after & servers_of(shown)) == 3
+    assert len(after) == 4
+    await user.terminate(instance_id)
+
+
+def states(view: dict[str, Any]) -> dict[str, str]:
+    return {step["name"]: step["state"] for step in view["steps"]}
+
+
+def vdus(shown: dict[str, Any]) -> list[str]:
+    return sorted(one["vduId"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"])
 
 
 async def vnfcs(user: User, instance_id: str) -> list[dict[str, Any]]:

@@ -27,10 +27,13 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
+from kubevnfm_infra_openstack.domain.definitions import completed
 from kubevnfm_infra_openstack.domain.errors import (
     DeletionState,
     StackMissing,
+    StackRefused,
     StackUpdateFailed,
+    StackUpdateRefused,
     StackUpdateTimedOut,
 )
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
@@ -234,9 +237,15 @@ class StackChangeHandlers:
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
+        wanted = await self.changes.repaired(wanted, live, tags[-1])
+        if wanted.unhealthy:
+            # A refusal after this would leave machines that are stopped, or that the next change replaces.
+            try:
+                await cloud.stacks.check(stack.name, await completed(wanted.change, live.definition))
+            except StackRefused as refused:
+                raise StackUpdateRefused(str(refused)) from refused
         if isinstance(command, HealResources) and not await _are_released(cloud, staying_volumes(command, facts)):
             return None
-        wanted = await self.changes.repaired(wanted, live, tags[-1])
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
             await cloud.stacks.mark_unhealthy(resource, _REASON)

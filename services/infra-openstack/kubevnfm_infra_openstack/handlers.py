@@ -8,10 +8,11 @@ from datetime import timedelta
 import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
+from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackOrder
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
+from kubevnfm_infra_openstack.domain.definitions import check_increase, definition_of
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted, StackRefused
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
@@ -92,13 +93,19 @@ class InfraOpenstackHandlers:
         return Done(ResourcesCreated(resources=facts))
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
-        """Delete the stack that carries the tag, in any state, then the images that were uploaded for it."""
+        """Delete the stack that carries the tag, in any state, then the images that were uploaded for it.
+
+        If another one is made in its place, only once that one is known to be taken.
+        """
         # NotYet, so that a wait of up to a day occupies no worker.
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        if stack is not None and stack.state in SETTLED - DELETION_FAILED and command.successor is not None:
+            with nothing_made():
+                await self._check_successor(cloud, stack, command, command.successor)
         if stack is not None and await self._without(cloud, stack) is not None:
             return NotYet(_AGAIN_S)
         # Last, because Glance refuses to delete an image that a server or volume still uses.
@@ -107,6 +114,13 @@ class InfraOpenstackHandlers:
             await self.grace.end(context)
         log.info("resources_deleted", stack_name=command.stack_name, images=images)
         return Done(ResourcesDeleted(stack_name=command.stack_name))
+
+    async def _check_successor(self, cloud: Cloud, stack: Stack, command: DeleteResources, given: StackOrder) -> None:
+        """Raise what the creation of the stack after this one would raise for its input."""
+        create = CreateResources(**vars(given), vnf_instance_id=command.vnf_instance_id, tag=command.tag)
+        definition = await definition_of(await self.orders.order(create, cloud, tags=stack.tags, is_new=False))
+        await check_increase(cloud, await cloud.stacks.definition(stack), definition)
+        await cloud.stacks.check(stack.name, definition)
 
     async def _without(self, cloud: Cloud, stack: Stack) -> Stack | None:
         """Delete the stack; return None when it is deleted, or the stack while Heat works on it.

@@ -35,6 +35,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackMissing,
     StackNotAsAsked,
     StackUpdateFailed,
+    StackUpdateRefused,
     VduNotScalable,
 )
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
@@ -217,6 +218,19 @@ async def test_heal_replaces_the_named_server_and_keeps_its_address(site: Site) 
     assert {volume.resource_id for volume in after.volumes} == {volume.resource_id for volume in before.volumes}
     again = await site.do(command, a_context(operation_id="op-2", step_id="heal", attempt=2))
     assert again == after, "a server that was replaced is not replaced again"
+
+
+async def test_a_heal_that_heat_will_refuse_touches_no_machine(site: Site) -> None:
+    before = await site.create()
+    images = site.lab.cloud.glance.images
+    (image,) = (one for one in images.values() if one.name == "ubuntu")
+    del images[image.image_id]
+    command = site.command(HealResources, servers=tuple(ids(before)))
+    with pytest.raises(StackUpdateRefused, match="ubuntu"):
+        await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    images[image.image_id] = image
+    after = await site.scale(1, operation="op-3")
+    assert ids(after) < ids(before), "no machine was marked for a replacement"
 
 
 async def test_heal_also_replaces_a_named_volume(site: Site) -> None:

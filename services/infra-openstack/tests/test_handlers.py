@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, UserData
+from kubevnfm_csar.documents import parse_heat_yaml
+from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, StackOrder, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import (
@@ -27,7 +28,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.hot import NETWORK, SERVER
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
-from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState, attempt_tag
+from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackDefinition, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
@@ -293,6 +294,28 @@ async def test_delete_removes_the_stack_in_any_state(world: World) -> None:
             outcome = await world.handlers.delete_resources(a_delete(), a_context())
             assert outcome == Done(ResourcesDeleted(stack_name="vnf-inst-1")), state
             assert not world.stacks.stacks
+
+
+async def test_a_stack_is_not_deleted_for_one_that_cannot_be_made(world: World) -> None:
+    await world.handlers.create_resources(a_create(), a_context())
+    command = a_delete(successor=StackOrder(**{name: getattr(a_create(), name) for name in StackOrder.model_fields}))
+    world.stacks.refuses = "Error validating value 'ubuntu': No images matching"
+    with pytest.raises(StackRefused, match="No images matching") as caught:
+        await world.handlers.delete_resources(command, a_context())
+    assert caught.value.made_nothing
+    world.stacks.refuses = ""
+    world.clouds.capacity.free_by_name = {"cores": 2, "servers": 10}
+    with pytest.raises(QuotaExceeded, match="quota of cores exceeded: 3 wanted, 2 free"):
+        await world.handlers.delete_resources(command, a_context())
+    assert not world.stacks.deletions
+    (order,) = world.stacks.orders
+    assert isinstance(order.template, str)
+    (stack_id,) = world.stacks.stacks
+    template = parse_heat_yaml(order.template, name="top")
+    # The present stack's share becomes free.
+    world.stacks.definitions[stack_id] = StackDefinition(template, order.parameters, order.files)
+    assert isinstance(await world.handlers.delete_resources(command, a_context()), Done)
+    assert world.stacks.deletions == [stack_id]
 
 
 async def test_delete_without_a_stack_succeeds(world: World) -> None:

@@ -119,6 +119,42 @@ def test_what_only_the_earlier_form_has_stays_as_long_as_a_machine_needs_it() ->
     assert between.parameters["image"] == "i-1"
 
 
+def subnet(network: str, cidr: object = "10.1.0.0/24") -> dict[str, Any]:
+    return {"type": "OS::Neutron::Subnet", "properties": {"network": {"get_resource": network}, "cidr": cidr}}
+
+
+def on_net(name: str, *servers: str, cidr: object = "10.1.0.0/24") -> dict[str, Any]:
+    """Return servers with a port each on a network, whose subnet no port refers to."""
+    parts: dict[str, Any] = {name: {"type": "OS::Neutron::Net"}, f"{name}_subnet": subnet(name, cidr)}
+    for one in servers:
+        parts |= {f"{one}_port": port(name), one: server(f"{one}_port")}
+    return parts
+
+
+def test_nothing_that_is_gone_leaves_before_the_last_change_and_the_way_back_is_the_same() -> None:
+    """A subnet has the addresses of ports that do not refer to it."""
+    old = read(on_net("net", "one", "two", "gone"))
+    new = read(on_net("other", "one", "two", "more"))
+    between = with_earlier(new, old, ["two"])
+    resources = between.template["resources"]
+    assert resources.keys() == old.resources.keys() | new.resources.keys()
+    earlier = {"net", "net_subnet", "gone", "gone_port", "two_port"}
+    assert {name for name, one in resources.items() if one != new.resources.get(name)} == earlier
+    back = with_earlier(new, old, put_back(new, old, ["two"]))
+    assert back == between
+
+
+def test_what_is_gone_leaves_with_the_machines_that_share_its_value() -> None:
+    """One value cannot be that of the earlier network and that of the new one."""
+    cidr = {"get_param": ["nfv", "VDU", "net", "cidr"]}
+    old = read(on_net("net", "one", "two", cidr=cidr), net={"cidr": "10.1.0.0/24"})
+    new = read(on_net("other", "one", "two", cidr=cidr), net={"cidr": "10.2.0.0/24"})
+    assert separable(new, old, ["two"]) == frozenset()
+    assert with_earlier(new, old, ()) == new.definition
+    same = read(on_net("other", "one", "two", cidr=cidr), net={"cidr": "10.1.0.0/24"})
+    assert separable(same, old, ["two"]) == {"two"}
+
+
 def test_a_value_that_only_the_new_form_has_is_taken_back() -> None:
     resources = {"one": clone("one"), "two": clone("two")}
     new = read(resources, {"vdu.yaml": MACHINE}, None, one={"computeFlavourId": "b"}, two={"computeFlavourId": "b"})

@@ -17,6 +17,7 @@ TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
 TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
 OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
 TWO_POINTS: Final = "7c8fd45e-2b0f-4a39-9c57-840a7f1e3d92"
+ON_LINK: Final = {number: f"8d90e56f-3c1a-4b4a-ad68-951b8a2f4e0{number}" for number in (1, 2, 3)}
 MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 
@@ -126,6 +127,101 @@ def two_points(folder: Path) -> bytes:
     }
     (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
     return _packed(root)
+
+
+@made_once
+def on_link(folder: Path, number: int) -> bytes:
+    """Return version 1, 2 or 3 of a package whose machines are on an internal network that each version names otherwise.
+
+    VDU1 is a group whose nested template is another file in each version; VDU2 is a machine of the top template with a file;
+    version 1 lacks VDU3, which is like VDU2. A port refers to the network and not to its subnet, as in most templates.
+    In version 3 VDU2 has an address that its network does not have.
+    """
+    root = folder / f"on-link-{number}"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "nested"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    topology = vnfd["topology_template"]
+    nodes = topology["node_templates"]
+    nodes["VNF"]["properties"].update(descriptor_id=ON_LINK[number], software_version=f"{number}.0")
+    link, single = f"internalVL{number}", ("VDU2", "VDU3")[:number]
+    for vdu_id in single:
+        nodes[vdu_id] = copy.deepcopy(nodes["VDU1"])
+        nodes[vdu_id]["properties"].update(
+            name=vdu_id, vdu_profile={"min_number_of_instances": 1, "max_number_of_instances": 1}
+        )
+        nodes[f"{vdu_id}_CP1"] = copy.deepcopy(nodes["VDU1_CP1"])
+        nodes[f"{vdu_id}_CP1"]["requirements"] = [{"virtual_binding": vdu_id}]
+        topology["substitution_mappings"]["requirements"][f"link_{vdu_id}"] = [f"{vdu_id}_CP1", "virtual_link"]
+    for vdu_id in ("VDU1", *single):
+        nodes[f"{vdu_id}_CP2"] = copy.deepcopy(nodes["VDU1_CP1"])
+        nodes[f"{vdu_id}_CP2"]["properties"]["order"] = 1
+        nodes[f"{vdu_id}_CP2"]["requirements"] = [{"virtual_binding": vdu_id}, {"virtual_link": link}]
+    nodes[link] = {
+        "type": "tosca.nodes.nfv.VnfVirtualLink",
+        "properties": {"connectivity_type": {"layer_protocols": ["ipv4"]}, "vl_profile": {}},
+    }
+    for policy in topology["policies"]:
+        if "VDU1_initial_delta" in policy:
+            policy["VDU1_initial_delta"]["targets"] = ["VDU1", *single]
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    hots = root / "BaseHOT/simple"
+    subnet = {"network": {"get_resource": link}, "cidr": f"10.8{number}.0.0/24"}
+    resources: dict[str, dict[str, Any]] = {
+        link: {"type": "OS::Neutron::Net"},
+        f"{link}_subnet": {"type": "OS::Neutron::Subnet", "properties": subnet},
+        "VDU1_group": {
+            "type": "OS::Heat::AutoScalingGroup",
+            "properties": {
+                "min_size": 1,
+                "max_size": 3,
+                "desired_capacity": {"get_param": ["nfv", "VDU", "VDU1", "desired_capacity"]},
+                "resource": {
+                    "type": f"machine{number}.yaml",
+                    "properties": {**_given("VDU1"), "inner": {"get_resource": link}},
+                },
+            },
+        },
+    }
+    for vdu_id in single:
+        given = _given(vdu_id)
+        resources |= _machine(vdu_id, given.pop("network"), {"get_resource": link}, given)
+        if number == 3 and vdu_id == "VDU2":
+            resources["VDU2_CP2"]["properties"]["fixed_ips"] = [{"ip_address": "192.0.2.9"}]
+        resources[vdu_id]["properties"]["user_data"] = {"get_file": f"boot{number}.sh"}
+    parameters = {name: {"get_param": name} for name in ("flavor", "image")}
+    nested = _machine("VDU1", {"get_param": "network"}, {"get_param": "inner"}, parameters)
+    declared = {name: {"type": "string"} for name in ("flavor", "image", "network", "inner")}
+    hots.joinpath("vm_hot.yaml").write_text(_hot({"nfv": {"type": "json"}}, resources), encoding="utf-8")
+    hots.joinpath("nested").mkdir()
+    hots.joinpath(f"nested/machine{number}.yaml").write_text(_hot(declared, nested), encoding="utf-8")
+    hots.joinpath(f"boot{number}.sh").write_text(f"#!/bin/sh\necho version {number}\n", encoding="utf-8")
+    return _packed(root)
+
+
+def on_link_request(number: int) -> dict[str, Any]:
+    """Return the extVirtualLinks for all external connection points of a version of `on_link`."""
+    config = {"a": {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}}
+    points = [{"cpdId": f"{vdu_id}_CP1", "cpConfig": config} for vdu_id in ("VDU1", "VDU2", "VDU3")[: number + 1]]
+    return {"extVirtualLinks": [{"id": "external", "resourceId": "net0", "extCps": points}]}
+
+
+def _given(vdu_id: str) -> dict[str, Any]:
+    return {
+        "flavor": {"get_param": ["nfv", "VDU", vdu_id, "computeFlavourId"]},
+        "image": {"get_param": ["nfv", "VDU", vdu_id, "vcImageId"]},
+        "network": {"get_param": ["nfv", "CP", f"{vdu_id}_CP1", "network"]},
+    }
+
+
+def _machine(vdu_id: str, outer: object, inner: object, properties: dict[str, Any]) -> dict[str, Any]:
+    networks = {f"{vdu_id}_CP1": outer, f"{vdu_id}_CP2": inner}
+    ports = {name: {"type": "OS::Neutron::Port", "properties": {"network": net}} for name, net in networks.items()}
+    nics = [{"port": {"get_resource": name}} for name in networks]
+    return {**ports, vdu_id: {"type": "OS::Nova::Server", "properties": {**properties, "networks": nics}}}
+
+
+def _hot(parameters: dict[str, Any], resources: dict[str, Any]) -> str:
+    return yaml.safe_dump({"heat_template_version": "2018-08-31", "parameters": parameters, "resources": resources})
 
 
 @made_once

@@ -97,6 +97,11 @@ class TwinStacks:
         self.stacks[stack.id] = stack
         return stack
 
+    async def check(self, name: str, definition: StackDefinition) -> None:
+        self._answer()
+        if self.refuses:
+            raise StackRefused(self.refuses)
+
     async def definition(self, stack: Stack) -> StackDefinition:
         self._answer()
         return self.definitions.get(stack.id, StackDefinition({}, {}, {}))

@@ -55,6 +55,7 @@ _NAME_RELEASED_S: Final = 10.0
 """How long Heat may reserve the name of a deleted stack; about one second on a real cloud."""
 _NAME_PAUSE_S: Final = 0.2
 _MOST_SUBNETS: Final = 5_000
+_NOT_PREVIEWED: Final = frozenset({403, 404, 405, 409, 413})
 
 
 class HeatStacks:
@@ -115,6 +116,20 @@ class HeatStacks:
         """Return whether only deleted stacks have the name. Heat reserves it about a second longer than the stack."""
         found = await self._list({"name": name})
         return all(stack.state is StackState.GONE for stack in found if stack.name == name)
+
+    @reads("Heat")
+    async def check(self, name: str, definition: StackDefinition) -> None:
+        # By a name that no stack has: Heat refuses a second stack of one name before it reads the template.
+        body = {
+            "stack_name": f"{name[:240]}-check",
+            "template": definition.template,
+            "parameters": dict(definition.parameters),
+            "files": dict(definition.files),
+        }
+        response = await self._heat("POST", "/stacks/preview", body=body, fine=_NOT_PREVIEWED | {400})
+        # Where the cloud has no room for another stack, or allows no preview, the request itself decides.
+        if response.status_code == 400:
+            raise StackRefused(reason_of(response))
 
     @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kubevnfm_csar.documents import parse_heat_yaml
-from kubevnfm_csar.hot import nested_templates
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
@@ -23,12 +20,12 @@ from kubevnfm_events.stacks import (
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
 
-from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, zone_names
+from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
-from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, Template, Templates, properties_of, resources_of
+from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
@@ -94,7 +91,7 @@ class StackChanges:
         else:
             found = await self._resized(flavour, live.definition, command.counts, live.counts)
             change = _changed(command, tags, found)
-        await self._check_quota(cloud, live.definition, change)
+        await check_increase(cloud, live.definition, await completed(change, live.definition))
         return Wanted(change, members(live.stack, live.contents.resources, command.leaving))
 
     async def healed(self, command: HealResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
@@ -158,7 +155,7 @@ class StackChanges:
         if not command.unchanged and live.definition == before:
             return Wanted(change)
         # Complete: what an earlier step has left in the live stack must not be merged with it.
-        wanted = await _completed(change, before)
+        wanted = await completed(change, before)
         if command.unchanged:
             new, old = await _read(wanted), await _read(before)
             wanted = with_earlier(new, old, separable(new, old, command.unchanged))
@@ -190,8 +187,7 @@ class StackChanges:
                 command = command.model_copy(update={"request": command.instantiate_request})
         present_ips = present_fixed_ips(before)
         order = await self.orders.order(command, cloud, tags=tags, is_new=False, present_ips=present_ips)
-        body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
-        definition = StackDefinition(body, order.parameters, order.files)
+        definition = await definition_of(order)
         top = order.template
         parameters = dict(order.parameters)
         if command.user_data is None and not given.grant.get("zones"):
@@ -199,13 +195,13 @@ class StackChanges:
             parameters = _with_kept_vdus(parameters, before, only=zone_names())
         if command.changed_vdus:
             parameters = _with_kept_vdus(parameters, before, changed=_entries(command.changed_vdus, flavour.vnfd))
-            definition = StackDefinition(body, parameters, order.files)
+            definition = replace(definition, parameters=parameters)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
             top, parameters = found.template or top, {**parameters, **found.parameters}
         change = StackChange(tags, command.timeout_s, top, order.files, parameters, is_whole=True)
         # With the present stack: the machines that a rolling update has changed have taken their share already.
-        await self._check_quota(cloud, present, change)
+        await check_increase(cloud, present, await completed(change, present))
         return change
 
     async def restored(
@@ -225,8 +221,8 @@ class StackChanges:
         groups = unfinished_groups(live.stack, live.contents.resources)
         if not groups:
             return wanted
-        after = await _completed(wanted.change, live.definition)
-        change = repairing(wanted.change, after, await _nested(after.files), groups, mark=made_by)
+        after = await completed(wanted.change, live.definition)
+        change = repairing(wanted.change, after, await nested(after.files), groups, mark=made_by)
         return replace(wanted, change=change)
 
     # --- parts --------------------------------------------------------------------------------------------------------
@@ -287,7 +283,7 @@ class StackChanges:
             return StackChange(tags, command.timeout_s, template, files, patch.parameters, is_whole=True)
         merged = None
         if patch.template is not None:
-            merged = merge_patch(live.definition.template, await _parsed(patch.template, "template of the user data"))
+            merged = merge_patch(live.definition.template, await parsed(patch.template, "template of the user data"))
         parameters = {
             name: merge_patch(present_value(live.definition, name), value) for name, value in patch.parameters.items()
         }
@@ -300,7 +296,7 @@ class StackChanges:
         counts: Mapping[str, int],
         present: Mapping[str, int],
     ) -> Resized:
-        return resized(definition, await _nested(definition.files), flavour.vnfd, counts, present)
+        return resized(definition, await nested(definition.files), flavour.vnfd, counts, present)
 
     async def _made_of_topology(
         self,
@@ -323,18 +319,6 @@ class StackChanges:
         named = given.ports.points.keys()
         template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present, named)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
-
-    async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:
-        """Raise QuotaExceeded if the change needs more, in addition to the present stack, than the quotas leave free."""
-        flavors = await cloud.capacity.flavors()
-        after = await _completed(change, before)
-        known = {name: present_value(before, name) for name in before.parameters}
-        had = quota.demand_of(before.template, await _nested(before.files), known, flavors)
-        wants = quota.demand_of(after.template, await _nested(after.files), {**known, **after.parameters}, flavors)
-        # Only the increase: the present stack's share is already subtracted from what is free.
-        more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
-        if more:
-            quota.check(more, await cloud.capacity.free(tuple(more)))
 
 
 def _without_lost_ports(live: LiveStack) -> StackDefinition:
@@ -410,22 +394,5 @@ def _whole(command: StackCommand, tags: tuple[str, ...], definition: StackDefini
     )
 
 
-async def _completed(change: StackChange, before: StackDefinition) -> StackDefinition:
-    """Return the definition that a stack has after the change."""
-    template = change.template if change.template is not None else before.template
-    body = await _parsed(template, "template") if isinstance(template, str) else template
-    if change.is_whole:
-        return StackDefinition(body, change.parameters, change.files)
-    return StackDefinition(body, {**before.parameters, **change.parameters}, {**before.files, **change.files})
-
-
 async def _read(definition: StackDefinition) -> ReadDefinition:
-    return ReadDefinition(definition, await _nested(definition.files))
-
-
-async def _parsed(text: str, name: str) -> Template:
-    return await asyncio.to_thread(parse_heat_yaml, text, name=name)
-
-
-async def _nested(files: Mapping[str, str]) -> Templates:
-    return await asyncio.to_thread(nested_templates, files)
+    return ReadDefinition(definition, await nested(definition.files))

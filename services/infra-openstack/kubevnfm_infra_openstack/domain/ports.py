@@ -50,6 +50,10 @@ class StackPort(Protocol):
         """Start to create a stack. Raises StackRefused, and StackNameTaken if the name is in use."""
         ...
 
+    async def check(self, name: str, definition: StackDefinition) -> None:
+        """Have Heat validate what a stack of this name is to be, without making anything. Raises StackRefused."""
+        ...
+
     async def definition(self, stack: Stack) -> StackDefinition:
         """Return the stack's template, parameters and files."""
         ...

@@ -5,6 +5,10 @@ it uses, such as its ports and volumes. A part is changed or restored with all i
 parameters that they read, and the files that they name. Parts that read the same value, or name the same file, can have
 only one form of it; if its two forms differ, these parts change together.
 
+Between two definitions a stack has all that either of them has: what is new comes with the first change, what is gone
+leaves with the last one. A network has ports as long as a machine has its earlier form, and its subnet, to which no port
+refers, has their addresses.
+
 The result is an ordinary definition: no value is written into a template, so an operation that stops in the middle leaves
 a stack that every later operation can change.
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -113,20 +117,30 @@ class ReadDefinition:
 
 def separable(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
     """Return those of the parts that can keep their old form while all else has its new one."""
+    return _kept(new, old, names)[0]
+
+
+def _kept(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return those of the parts that can keep their old form, and those of the resources that are gone that can stay."""
     keeping = frozenset(name for name in names if name in old.owned and name in new.resources)
+    gone = _gone(new, old)
+    groups = _connected(old, gone)
     while True:
-        others = new.uses(new.resources.keys() - _owned(new, keeping) - _owned(old, keeping))
-        staying = frozenset(name for name in keeping if not _meet(_differing(new, old, [name]), others))
-        if staying == keeping:
-            return keeping
-        keeping = staying
+        earlier = _owned(old, keeping) | gone
+        others = new.uses(new.resources.keys() - _owned(new, keeping) - earlier)
+        clashing = {name for name in earlier if _meet(_differing(new, old, [name]), others)}
+        left = {name for group in groups if not clashing.isdisjoint(group) for name in group}
+        staying = frozenset(part for part in keeping if not _needs(old, old.owned[part], clashing | left))
+        if (staying, gone - left) == (keeping, gone):
+            return keeping, gone
+        keeping, gone = staying, gone - left
 
 
 def put_back(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
     """Return the parts, and those that get their old form back together with them."""
     back = frozenset(name for name in names if name in old.owned)
     while True:
-        differing = _differing(new, old, back)
+        differing = _differing(new, old, _owned(old, back))
         more = {
             name
             for name, owned in new.owned.items()
@@ -138,8 +152,11 @@ def put_back(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -
 
 
 def with_earlier(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> StackDefinition:
-    """Return the new definition with the old form of these parts and of what they own."""
-    earlier = _owned(old, names)
+    """Return the new definition with the old form of these parts and of what they own, and with all that it lacks.
+
+    An old resource that cannot stay beside the new ones, because both read one value, is left out unless a part needs it.
+    """
+    earlier = _owned(old, names) | _kept(new, old, names)[1]
     resources = {**new.resources, **{name: old.resources[name] for name in earlier}}
     # An old resource may refer to a shared one that the new template does not have.
     left = list(earlier)
@@ -173,6 +190,27 @@ def with_earlier(new: ReadDefinition, old: ReadDefinition, names: Collection[str
     return StackDefinition(template, parameters, files)
 
 
+def _gone(new: ReadDefinition, old: ReadDefinition) -> frozenset[str]:
+    """Return the old resources that the new definition lacks, except those of parts that it has in another form."""
+    changing = _owned(old, old.owned.keys() & new.resources.keys())
+    return frozenset(old.resources.keys() - new.resources.keys() - changing)
+
+
+def _connected(old: ReadDefinition, names: Collection[str]) -> Sequence[frozenset[str]]:
+    """Return the names in groups of those that refer to one another."""
+    groups: list[frozenset[str]] = []
+    for name in names:
+        near = {name, *(other for other in names if other in old.references[name])}
+        met = [group for group in groups if not near.isdisjoint(group)]
+        groups = [group for group in groups if group not in met] + [frozenset(near).union(*met)]
+    return groups
+
+
+def _needs(old: ReadDefinition, owned: Collection[str], others: Collection[str]) -> bool:
+    """Return whether a part is among the others, or refers to one of them."""
+    return any(name in others or not old.references[name].isdisjoint(others) for name in owned)
+
+
 def _put(place: dict[str, object], key: str, value: object) -> None:
     """Set the value; a value that the old definition does not have is removed."""
     if value is None:
@@ -185,11 +223,9 @@ def _owned(definition: ReadDefinition, parts: Iterable[str]) -> set[str]:
     return {name for part in parts for name in definition.owned.get(part, ())}
 
 
-def _differing(new: ReadDefinition, old: ReadDefinition, parts: Iterable[str]) -> set[Use]:
-    """Return what the parts' old form reads and whose value differs between the definitions."""
-    names = list(parts)
-    uses = old.uses({*names, *_owned(old, names)})
-    return {_common(use, new, old) for use in uses if new.value(use) != old.value(use)}
+def _differing(new: ReadDefinition, old: ReadDefinition, names: Iterable[str]) -> set[Use]:
+    """Return what the old form of these resources reads and whose value differs between the definitions."""
+    return {_common(use, new, old) for use in old.uses(names) if new.value(use) != old.value(use)}
 
 
 def _common(use: Use, new: ReadDefinition, old: ReadDefinition) -> Use:

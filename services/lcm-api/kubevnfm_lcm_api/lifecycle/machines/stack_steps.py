@@ -125,13 +125,14 @@ class DeleteVnfResources(Step[TerminateVmDraft | HealVmDraft, ResourcesDeleted])
         return self.base_timeout_s + self.graceful_wait_s
 
     def ask(self, draft: TerminateVmDraft | HealVmDraft) -> DeleteResources:
-        """Ask for the deletion; GRACEFUL waits first."""
+        """Ask for the deletion; GRACEFUL waits first, and a heal names the stack that is made after it."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id,
             tag=draft.vnf_instance_id,
             stack_name=draft.stack_name,
             vim=draft.vim,
             graceful_wait_s=self.graceful_wait_s,
+            successor=draft.creation.order if isinstance(draft, HealVmDraft) else None,
         )
 
     def fold(self, draft: TerminateVmDraft | HealVmDraft, reply: ResourcesDeleted) -> Draft:
