@@ -230,8 +230,9 @@ def check_digests(csar: Csar) -> None:
         digest = hashlib.new(HASH_NAMES[listed.algorithm])
         copy_entry(csar, listed.name, digest.update)
         if digest.hexdigest() != listed.hash:
+            by = csar.index.manifest if listed.name in csar.index.in_manifest else csar.index.path
             raise PackageRefused(
-                f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
+                f"its {listed.algorithm} digest is {digest.hexdigest()}, {by} says {listed.hash}",
                 file=listed.name,
             )
 

@@ -144,7 +144,7 @@ def describe(csar: Csar) -> Package:
         certificate=csar.index.certificate,
         base_hot_flavours=tuple(hots),
         manifests=manifests,
-        warnings=(*csar.index.warnings, *vnfd.warnings, *interfaces, *_strays(csar, vnfd)),
+        warnings=(*csar.index.warnings, *vnfd.warnings, *interfaces, *_strays(csar, vnfd), *_terraform(csar)),
     )
 
 
@@ -157,6 +157,12 @@ def _strays(files: PackageFiles, vnfd: Vnfd) -> list[str]:
         for folder in dict.fromkeys(folder for folder, _, rest in found if rest)
         if folder not in vnfd.flavours
     ]
+
+
+def _terraform(files: PackageFiles) -> list[str]:
+    """Return a warning if the package has files of Terraform: the VNF is made of its VNFD all the same."""
+    found = sorted(name for name in files.names() if name.endswith((".tf", ".tf.json")))
+    return [f"{found[0]}: Terraform is not supported; its files ({len(found)}) are not used"] if found else []
 
 
 def _security(csar: Csar) -> dict[str, tuple[str, ...]]:

@@ -276,7 +276,13 @@ def test_a_digest_that_differs_is_refused_with_the_file_and_both_digests(tmp_pat
     error = refusal(zip_of(tmp_path / "package.zip", files))
     assert error.file == "UserData/k8s_cluster_user_data.py"
     assert algorithm in error.rule
-    assert "abcd" in error.rule
+    assert f"{META} says abcd" in error.rule
+    files = {
+        **v1_files(),
+        META: f"{v1_files()[META]!s}".replace("Entry-Definitions", "ETSI-Entry-Manifest: m.mf\nEntry-Definitions", 1),
+    }
+    files["m.mf"] = f"Source: UserData/k8s_cluster_user_data.py\nAlgorithm: {algorithm}\nHash: abcd\n"
+    assert "m.mf says abcd" in refusal(zip_of(tmp_path / "package.zip", files)).rule
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ def test_templates_of_a_flavour_that_is_not_there_are_a_warning(tmp_path: Path) 
     path = package(tmp_path, {**v1_files(), "BaseHOT/simpel/x.yaml": "", "BaseHOT/simpel/y.yaml": ""})
     (warning,) = read_package(path).warnings
     assert warning.startswith("BaseHOT/simpel/: no flavour simpel: the VNFD has simple, complex")
+    path = package(tmp_path, {**v1_files(), "Files/terraform/main.tf": "", "Files/terraform/more.tf": ""})
+    (warning,) = read_package(path).warnings
+    assert warning == "Files/terraform/main.tf: Terraform is not supported; its files (2) are not used"
 
 
 def test_a_package_without_tosca_metadata_needs_its_vnfd_alone(tmp_path: Path) -> None:

@@ -145,6 +145,19 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
     assert driver.file == "Scripts/kubernetes_mgmt.py"
 
 
+def test_a_script_depends_on_files_of_any_type(tmp_path: Path) -> None:
+    """SEQ-004: only the primary artifact is run."""
+    phases = "instantiate_end: {implementation: {primary: mgmt-drivers-kubernetes, dependencies: [settings]}}"
+    text = flavour(phases=phases)
+    settings = "settings: {type: tosca.artifacts.Implementation.Yaml, file: Scripts/settings.yaml}\n"
+    at = text.index("mgmt-drivers-kubernetes:")
+    text = f"{text[:at]}{settings}{text[text.rindex(chr(10), 0, at) + 1 : at]}{text[at:]}"
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": text, "Scripts/settings.yaml": "a: 1\n"}
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases["instantiate_end"]
+    assert (driver.file, driver.dependencies) == ("Scripts/kubernetes_mgmt.py", ("Scripts/settings.yaml",))
+    assert not driver.problem
+
+
 @pytest.mark.parametrize(
     ("changed", "missing"),
     [
@@ -202,6 +215,13 @@ def test_a_driver_class_of_v1_is_found_and_judged(tmp_path: Path, code: str, nam
     assert driver is not None
     assert driver.driver_class == name
     assert (problem in driver.problem) if problem else driver.problem == ""
+
+
+def test_kubespray_is_refused_by_name(tmp_path: Path) -> None:
+    changed = flavour(driver_file="Scripts/own.py").replace("mgmt-drivers-kubernetes", "mgmt-drivers-kubespray")
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": CLASS}
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases["instantiate_end"]
+    assert driver.problem == "kubespray is not supported; mgmt-drivers-kubernetes builds clusters"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
+from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
 from kubevnfm_infra_openstack.domain.quota import Flavor
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.connection_points import AskedAddresses, AskedPoint, AskedPort
 
 MAC = "fa:16:3e:00:00:0"
@@ -117,3 +119,39 @@ def test_a_vdu_without_machines_needs_no_ports_and_many_differences_are_counted(
     asked: Any = point(AskedPort("a", mac=f"{MAC}9"))
     assert differences(asked, shown(0), VNFD, {}) == []
     assert in_one([str(n) for n in range(7)]) == "0; 1; 2; 3; 4 (and 2 more)"
+
+
+HEAT = [
+    "heat_template_version: 2018-08-31",
+    {"nfv": {"CP": {"CP1": {"mac": f"{MAC.upper()}1", "ips": ["10.0.0.1", "FD00:0::1"]}}}},
+]
+
+
+@pytest.mark.parametrize(
+    ("ports", "heat", "missed"),
+    [
+        ([AskedPort("a"), AskedPort("b", addresses=(ranged("10.0.0.1", "10.0.0.2"),))], [], None),
+        ([AskedPort("a", mac=f"{MAC}1", addresses=(fixed("10.0.0.1"), fixed("fd00::1")))], HEAT, None),
+        ([AskedPort("a", link_port_id="p", port_id="port-2")], ["{port: port-2}"], None),
+        ([AskedPort("a", link_port_id="p", port_id="port-2")], HEAT, "port port-2 of linkPortId"),
+        ([AskedPort("a", mac=f"{MAC}2")], HEAT, f"macAddress {MAC}2"),
+        ([AskedPort("a", addresses=(fixed("10.0.0.1", "10.0.0.2"),))], HEAT, "fixedAddresses 10.0.0.2"),
+        ([AskedPort("a", addresses=(fixed("0.0.0.1"),))], HEAT, "fixedAddresses 0.0.0.1"),
+        ([AskedPort("a", addresses=(fixed("fd00::2"),))], HEAT, "fixedAddresses fd00::2"),
+        # VDU1 has two machines; a third entry waits for a scaling.
+        ([AskedPort("a", mac=f"{MAC}1"), AskedPort("b", mac=f"{MAC}2")], HEAT, f"macAddress {MAC}2"),
+        ([AskedPort(n, mac=f"{MAC}{m}") for n, m in (("a", 1), ("b", 1), ("c", 3))], HEAT, None),
+        # Heat composes the text.
+        ([AskedPort("a", mac=f"{MAC}2")], ["{list_join: [':', [fa, '16']]}"], None),
+    ],
+)
+def test_what_user_data_leave_out_is_refused_before_anything_is_made(
+    ports: list[AskedPort], heat: list[Any], missed: str | None
+) -> None:
+    """api.md 3.3: the template or its parameters must have what only one port can have."""
+    points = point(*ports).points
+    if missed is None:
+        check_passed_on(points, {"VDU1": 2}, VNFD, heat)
+        return
+    with pytest.raises(Unprocessable, match=rf"extVirtualLinks/CP1: {missed}: neither"):
+        check_passed_on(points, {"VDU1": 2}, VNFD, heat)

@@ -37,6 +37,14 @@ class Form:
     """False: TOSCA alone describes the machines, in the layout of SOL004 without TOSCA-Metadata."""
     driver: str | None = None
     """The management driver of every phase."""
+    has_policies: bool = False
+    """As the templates of Tacker's v1 guides: groups ``<aspect>`` with scaling policies, sizes at ``nfv.desired_capacity``, a zone that
+    no parameter has, and the names ``flavor`` and ``image``."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of the parameters for flavor and image."""
+        return ("flavor", "image") if self.has_policies else ("computeFlavourId", "vcImageId")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -50,6 +58,7 @@ FORMS: Final = {
     "shipped-standard": Form("per_machine.py", "PerMachineUserData"),
     "shipped-default": Form("by_group.py", "ByGroupUserData", has_groups=True),
     "v1": Form("v1.py", "V1UserData", has_groups=True),
+    "v1-changes": Form("v1_changes.py", "V1ChangesUserData", has_groups=True, has_policies=True),
     "derived-standard": Form("derived.py", "OwnStandardUserData"),
     "derived-default": Form("derived.py", "OwnDefaultUserData", has_groups=True),
     "none": Form(None, has_groups=True, driver="vnflcm_noop"),
@@ -231,15 +240,18 @@ def _policy(name: str, kind: str, properties: dict[str, Any], *targets: str) -> 
 
 def _top(form: Form) -> dict[str, Any]:
     resources: dict[str, Any] = {}
+    flavor, image = form.names
     for vdu in VDUS:
-        member = {
-            "type": f"{vdu}.yaml",
-            "properties": {
-                "flavor": {"get_param": ["nfv", "VDU", vdu, "computeFlavourId"]},
-                f"image-{vdu}": {"get_param": ["nfv", "VDU", vdu, "vcImageId"]},
-                "net1": {"get_param": ["nfv", "CP", f"{vdu}_CP1", "network"]},
-            },
+        properties: dict[str, Any] = {
+            "flavor": {"get_param": ["nfv", "VDU", vdu, flavor]},
+            f"image-{vdu}": {"get_param": ["nfv", "VDU", vdu, image]},
+            "net1": {"get_param": ["nfv", "CP", f"{vdu}_CP1", "network"]},
         }
+        member = {"type": f"{vdu}.yaml", "properties": properties}
+        if form.has_policies:
+            properties["zone"] = {"get_param": ["nfv", "vdu", vdu, "zone"]}
+            resources |= _with_policies(vdu, member)
+            continue
         if not form.has_groups:
             resources[vdu] = member
             continue
@@ -255,6 +267,28 @@ def _top(form: Form) -> dict[str, Any]:
     }
 
 
+def _with_policies(vdu: str, member: dict[str, Any]) -> dict[str, Any]:
+    """Return a group with the policies that Tacker's v1 signals."""
+    group = f"{vdu}_scale"
+    size = {"get_param": ["nfv", "desired_capacity", group]}
+    resources: dict[str, Any] = {
+        group: {
+            "type": "OS::Heat::AutoScalingGroup",
+            "properties": {"min_size": 1, "max_size": 3, "desired_capacity": size, "resource": member},
+        }
+    }
+    for direction, step in (("out", 1), ("in", -1)):
+        resources[f"{group}_scale_{direction}"] = {
+            "type": "OS::Heat::ScalingPolicy",
+            "properties": {
+                "auto_scaling_group_id": {"get_resource": group},
+                "adjustment_type": "change_in_capacity",
+                "scaling_adjustment": step,
+            },
+        }
+    return resources
+
+
 def _nested(vdu: str) -> str:
     return dedent(f"""\
         heat_template_version: 2018-08-31
@@ -262,12 +296,14 @@ def _nested(vdu: str) -> str:
           flavor: {{type: string}}
           image-{vdu}: {{type: string}}
           net1: {{type: string}}
+          zone: {{type: string, default: ''}}
         resources:
           {vdu}:
             type: OS::Nova::Server
             properties:
               flavor: {{get_param: flavor}}
               image: {{get_param: image-{vdu}}}
+              availability_zone: {{get_param: zone}}
               networks: [{{port: {{get_resource: {vdu}_CP1}}}}]
           {vdu}_CP1:
             type: OS::Neutron::Port

@@ -66,6 +66,8 @@ _TYPES: Final[Mapping[str, str]] = {
 _BY_PARENT: Final[Mapping[tuple[str, str], str]] = {
     ("", "status"): _OBJECT,
     ("rules", "resources"): _TEXTS,
+    # A LimitRange.
+    ("spec", "limits"): _LIST,
     ("devices", "requests"): _LIST,
     ("endpoints", "conditions"): _OBJECT,
     ("env", "value"): _TEXT,

@@ -364,3 +364,12 @@ async def test_an_autoscaler_is_the_same_in_both_versions(api: Any) -> None:
     assert newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 60
     older = await api.get("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/h")
     assert older["spec"]["targetCPUUtilizationPercentage"] == 60
+
+
+async def test_the_limits_of_a_limit_range_are_a_list(api: Any) -> None:
+    """Those of a container are a map of the same name."""
+    path = "/api/v1/namespaces/default/limitranges"
+    limits = [{"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"}}]
+    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits}}
+    assert (await api.apply(f"{path}/small", body)).body["spec"]["limits"] == limits
+    assert (await api.call("POST", path, {**body, "spec": {"limits": limits[0]}})).code == 400

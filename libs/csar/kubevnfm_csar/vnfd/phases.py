@@ -24,6 +24,9 @@ LONGEST_SCRIPT: Final = 1024 * 1024
 """Bytes."""
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
 
+_KUBESPRAY: Final = "mgmt-drivers-kubespray"
+"""Tacker's driver runs Ansible on a machine that is not the VNF's."""
+
 
 def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver]:
     """Return the driver of each phase that has one.
@@ -60,12 +63,19 @@ def _parts(implementation: Any) -> tuple[str, list[Any]]:
 
 def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependencies: list[Any]) -> PhaseDriver:
     artifacts = mapping(vnf.body.get("artifacts"))
-    named, file = _artifact(topology, artifacts, primary, phase=phase)
-    others = [_artifact(topology, artifacts, text(item), phase=phase) for item in dependencies]
+    named, file = _artifact(topology, artifacts, primary)
+    artifact = artifacts.get(primary)
+    kind = artifact.get("type") if isinstance(artifact, dict) else types.PYTHON
+    # A dependency may be of any type: the script reads it.
+    if not topology.tree.is_a(kind, types.PYTHON):
+        raise topology.refused(f"Vnflcm.{phase}: {primary} is of type {kind}; {types.PYTHON} is supported")
+    others = [_artifact(topology, artifacts, text(item)) for item in dependencies]
     missing = next((name for name, place in ((named, file), *others) if place is None), None)
     raw = _content(topology.files, file) if file is not None else b""
     class_name, problem = "", f"the package has no file {missing}"
-    if missing is None:
+    if primary == _KUBESPRAY:
+        problem = "kubespray is not supported; mgmt-drivers-kubernetes builds clusters"
+    elif missing is None:
         class_name, problem = _judged(topology.files, raw, file or named, phase=phase)
     return PhaseDriver(
         phase=phase,
@@ -78,7 +88,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
     )
 
 
-def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: str) -> tuple[str, str | None]:
+def _artifact(topology: Topology, artifacts: JsonMapping, name: str) -> tuple[str, str | None]:
     """Return the file that an artifact names, and its path in the package, None if the package does not have it.
 
     A name that is not an artifact may be the file itself (TOSCA, operation definition).
@@ -86,11 +96,8 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
     artifact = artifacts.get(name)
     if artifact is None:
         return name, locate(topology.files, name, beside=topology.file)
-    reference = text(artifact if isinstance(artifact, str) else mapping(artifact).get("file"))
     # TOSCA's short notation of an artifact is its file alone, without a type.
-    kind = types.PYTHON if isinstance(artifact, str) else mapping(artifact).get("type")
-    if not topology.tree.is_a(kind, types.PYTHON):
-        raise topology.refused(f"Vnflcm.{phase}: {name} is of type {kind}; {types.PYTHON} is supported")
+    reference = text(artifact if isinstance(artifact, str) else mapping(artifact).get("file"))
     return reference, locate(topology.files, reference, beside=topology.file)
 
 

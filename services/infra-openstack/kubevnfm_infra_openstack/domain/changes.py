@@ -117,7 +117,11 @@ class StackChanges:
         flavour, given = await self._given(command)
         patch = await self._asked("change_ext_conn", command, cloud, flavour, given, live)
         if patch is not None:
-            return Wanted(await self._patched(command, live, patch, tags))
+            change = await self._patched(command, live, patch, tags)
+            after = await completed(change, live.definition)
+            heat = [after.template, *after.files.values(), after.parameters]
+            self.orders.check_passed_on(command, given, flavour, heat)
+            return Wanted(change)
         if flavour.hot is None:
             return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
         # Only the CP part is taken from the new tree. The other parameters must stay as they are, because any change

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from kubevnfm_csar.documents import parse_heat_yaml
@@ -45,6 +45,7 @@ from kubevnfm_infra_openstack.domain.grant import (
 )
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
+from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
 from kubevnfm_infra_openstack.domain.ports import (
     Cloud,
     HeatInput,
@@ -104,6 +105,8 @@ class StackOrders:
             given = await self.with_zone(given, cloud)
             lacks_zone = not given.grant.get("zones") and given.default_zone is None
         heat = _at_level(await self._heat_input(command, flavour, given, cloud), flavour, given)
+        if command.user_data is not None:
+            self.check_passed_on(command, given, flavour, [heat.template, *heat.files.values(), heat.parameters])
         if is_new:
             await self._check_quota(cloud, flavour, heat)
         return StackOrder(
@@ -115,6 +118,13 @@ class StackOrders:
             timeout_s=command.timeout_s,
             if_unassigned=_NO_ZONE if lacks_zone else "",
         )
+
+    def check_passed_on(
+        self, command: CreateResources | StackCommand, given: Granted, flavour: PackageFlavour, heat: Sequence[Any]
+    ) -> None:
+        """Raise Unprocessable if user data leave out what the command asks of ports; ``heat``: what Heat would read."""
+        asked = asked_stack(given, flavour, command)
+        check_passed_on(asked.points, asked.counts, flavour.vnfd, heat)
 
     async def with_zone(self, given: Granted, cloud: Cloud) -> Granted:
         """Return the input with the zone that is granted without an NFVO, unless the grant has zones."""

@@ -176,6 +176,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", vims(a={}), 400, "vimConnectionInfo/a/vimType"),
     ("vm", vims(a={"vimType": 5}), 400, "vimConnectionInfo/a/vimType"),
     ("vm", vims(a={"vimType": "vmware", "vimId": "vim-1"}), 422, "vimConnectionInfo/a/vimType"),
+    ("vm", vims(a={"vimType": "ETSINFV.TERRAFORM.V_1", "vimId": "vim-1"}), 422, "vimConnectionInfo/a/vimType"),
     ("vm", vims(a={"vimType": OPENSTACK}), 422, "vimConnectionInfo/a"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": UNKNOWN}), 422, "vimConnectionInfo/a/vimId"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),

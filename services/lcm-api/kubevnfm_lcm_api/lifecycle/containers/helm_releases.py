@@ -150,9 +150,9 @@ def _read(given: object, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def with_values_read(document: Any) -> Any:
-    """Return a request with an object in place of each ``helmparameter``, so that a secret among its values is known by its name.
+    """Return a request with an object in place of each ``helmparameter``, so that a secret among its values is known by name.
 
-    What is no such list stays as it is. Raises InvalidInput.
+    Everything else stays as it is. Raises InvalidInput.
     """
     parameters = document.get(_PLACE) if isinstance(document, Mapping) else None
     listed = parameters.get(RELEASES) if isinstance(parameters, Mapping) else None
