@@ -154,6 +154,10 @@ class CredentialsSender(Facts):
     """DELETED: what the driver would be asked."""
 
 
+ANSIBLE: Final = "ansible"
+"""The ``driver_class`` of a RunScript whose file lists Ansible playbooks (sequences.md 6.8)."""
+
+
 class RunScript(Command, kind="mgmt.run_script", service="mgmt-executor", reply=ScriptDone):
     """Run a script of the package in the sandbox; a repeat runs it again, as a script says nowhere how far it came."""
 

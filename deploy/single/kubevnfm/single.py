@@ -26,6 +26,7 @@ from kubevnfm_clients.multicloud.verdicts import HttpVerdicts
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.playbooks import HttpPlaybookPrograms
 from kubevnfm_clients.session import internal_session
 from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
@@ -145,6 +146,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=OwnVims(registered, vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
+                playbooks=HttpPlaybookPrograms(machines_url, token, session),
                 multicloud=_multicloud(registered, vims_url, objects_url, token, session, ring),
                 # Their own listeners have ports that the system chose.
                 metrics=HttpMetrics(session, {"infra-k8s": objects_url, "credentials-receiver": credentials_url}),

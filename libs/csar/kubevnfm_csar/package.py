@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.archive import Csar, copy_entry, file_digest, open_csar
 from kubevnfm_csar.documents import check_manifests
+from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.interfaces import interface_warnings
@@ -88,6 +90,20 @@ class Package(BaseModel):
         return next((one for one in self.artifacts if one.path == path), None)
 
 
+def _terraform(names: Collection[str], *, is_other: bool) -> Sequence[str]:
+    """Return a warning for a Terraform configuration in a package that can be deployed otherwise; ``is_other``: by a Base HOT or manifests.
+
+    Raises PackageRefused for a package that Terraform alone would deploy.
+    """
+    found = sorted(name for name in names if name.endswith((".tf", ".tf.json")))
+    if not found:
+        return ()
+    why = "Terraform is not supported"
+    if not is_other and not any(posixpath.basename(name) == "Chart.yaml" or name.endswith(".tgz") for name in names):
+        raise PackageRefused(f"{why}: a Base HOT, Kubernetes manifests or a Helm chart expected", file=found[0])
+    return (f"{found[0]}: {why}; its files ({len(found)}) are not used",)
+
+
 def content_type_of(name: str) -> str:
     """Return a file's media type by its extension."""
     return _TYPES.get(posixpath.splitext(name)[1].lower(), "application/octet-stream")
@@ -126,6 +142,7 @@ def describe(csar: Csar) -> Package:
         one.path for one in artifacts if one.path.startswith("Files/") and one.path.endswith((".yaml", ".yml"))
     )
     check_manifests(csar, manifests)
+    terraform = _terraform(csar.names(), is_other=bool(hots or manifests))
     return Package(
         checksum=Checksum(algorithm="SHA-256", hash=file_digest(csar.path)),
         size_bytes=csar.path.stat().st_size,
@@ -144,7 +161,7 @@ def describe(csar: Csar) -> Package:
         certificate=csar.index.certificate,
         base_hot_flavours=tuple(hots),
         manifests=manifests,
-        warnings=(*csar.index.warnings, *vnfd.warnings, *interfaces, *_strays(csar, vnfd), *_terraform(csar)),
+        warnings=(*csar.index.warnings, *vnfd.warnings, *interfaces, *_strays(csar, vnfd), *terraform),
     )
 
 
@@ -157,12 +174,6 @@ def _strays(files: PackageFiles, vnfd: Vnfd) -> list[str]:
         for folder in dict.fromkeys(folder for folder, _, rest in found if rest)
         if folder not in vnfd.flavours
     ]
-
-
-def _terraform(files: PackageFiles) -> list[str]:
-    """Return a warning if the package has files of Terraform: the VNF is made of its VNFD all the same."""
-    found = sorted(name for name in files.names() if name.endswith((".tf", ".tf.json")))
-    return [f"{found[0]}: Terraform is not supported; its files ({len(found)}) are not used"] if found else []
 
 
 def _security(csar: Csar) -> dict[str, tuple[str, ...]]:

@@ -50,6 +50,14 @@ def test_templates_of_a_flavour_that_is_not_there_are_a_warning(tmp_path: Path) 
     assert warning == "Files/terraform/main.tf: Terraform is not supported; its files (2) are not used"
 
 
+def test_a_package_for_terraform_is_refused_by_name(tmp_path: Path) -> None:
+    """One that can be deployed otherwise may have such a file beside: nothing reads it."""
+    terraform = {"Files/terraform/main.tf": "provider x {}\n", "Files/terraform/a.tf.json": "{}"}
+    path = zip_of(tmp_path / "package.zip", {"one.yaml": ONE_VNFD, **terraform})
+    with pytest.raises(PackageRefused, match=r"Files/terraform/a.tf.json.*Terraform is not supported"):
+        read_package(path)
+
+
 def test_a_package_without_tosca_metadata_needs_its_vnfd_alone(tmp_path: Path) -> None:
     found = read_package(zip_of(tmp_path / "package.zip", {"one.yaml": ONE_VNFD, "docs/readme.md": "read me"}))
     assert (found.entry, found.manifest, found.descriptor_files) == ("one.yaml", None, ("one.yaml",))

@@ -176,6 +176,60 @@ def test_a_script_that_is_missing_is_a_problem_of_its_phase_alone(tmp_path: Path
     assert (driver.file, driver.problem) == (missing, f"the package has no file {missing}")
 
 
+def playbooks(app: str = "", entry: str = "path: _VAR_vnf_package_path/Scripts/start.yaml, order: 0") -> str:
+    return f"""
+configurable_properties: {{_VAR_password: pw}}
+vdus:
+  VDU1: {{config: {{order: 1, vm_app_config: {{type: ansible, username: u, {app} instantiation: [{{{entry}}}]}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (playbooks(), ""),
+        (playbooks("password: _VAR_password, retry_count: 5,"), ""),
+        (playbooks(entry="path: _VAR_vnf_package_path//Scripts/_VAR_which.yaml, order: 1, params: {a: {b: 1}}"), ""),
+        (None, "the package has no file ScriptANSIBLE/config.yaml"),
+        ("a: [", "ScriptANSIBLE/config.yaml: invalid YAML: "),
+        ("a: 1", "vdus: an object with one entry for each VDU expected"),
+        ("vdus: {VDU1: {}}", "vdus/VDU1/config: order and vm_app_config expected"),
+        ("vdus: {VDU1: {config: {order: x, vm_app_config: {}}}}", "vdus/VDU1/config/order: a whole number expected"),
+        ("configurable_properties: {a: 1}\nvdus: {}", "names begin with _VAR_ expected"),
+        (playbooks("usrname: u,"), "vm_app_config/usrname: did you mean username?"),
+        (playbooks("execute-host: {host: h},"), "vm_app_config/execute-host: is for commands on the host of the VNFM"),
+        (playbooks().replace("type: ansible", "type: remote-command"), "vm_app_config/type: is for commands"),
+        (playbooks(entry="command: rm, order: 0"), "instantiation[0]/command: is for commands on the host"),
+        (playbooks(entry="path: _VAR_vnf_package_path/Scripts/none.yaml, order: 0"), "the package has no file Scripts/none.yaml"),
+        (playbooks(entry="path: _VAR_vnf_package_path/../../etc/x.yaml, order: 0"), "the package has no file ../../etc/x.yaml"),
+        (playbooks(entry="path: /etc/x.yaml, order: 0"), "instantiation[0]/path: a playbook of the package expected"),
+        (playbooks(entry="path: _VAR_vnf_package_path/Scripts/start.yaml"), "instantiation[0]/order: a whole number"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("driver", ["ansible_driver", "mgmt-drivers-ansible"])
+def test_the_playbooks_of_tackers_ansible_driver_are_found_and_judged(
+    tmp_path: Path, driver: str, config: str | None, problem: str
+) -> None:
+    """SEQ 6.8: its own file is one of Tacker's host."""
+    artifact = f"{driver}: {{type: tosca.artifacts.Implementation.Python, file: /opt/stack/tacker/ansible.py}}"
+    changed = flavour(phases=f"instantiate_end: {{implementation: {driver}}}")
+    changed = re.sub("( +)mgmt-drivers-kubernetes:", rf"\1{artifact}\n\1mgmt-drivers-kubernetes:", changed)
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/start.yaml": "[]"}
+    if config is not None:
+        files["ScriptANSIBLE/config.yaml"] = config
+    found = vnfd_of(tmp_path, files).flavour("simple").phases["instantiate_end"]
+    assert (found.name, found.file, found.driver_class) == (driver, "ScriptANSIBLE/config.yaml", "ansible")
+    assert (problem in found.problem) if problem else found.problem == ""
+
+
+@pytest.mark.parametrize("named", ["mgmt-drivers-kubespray", "own"])
+def test_a_driver_for_kubespray_is_refused_by_name(tmp_path: Path, named: str) -> None:
+    code = CLASS.replace("Own", "KubesprayMgmtDriver")
+    changed = flavour(driver_file="Scripts/own.py").replace("mgmt-drivers-kubernetes", named)
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
+    assert f"instantiate_end: {named}: clusters are not built by Kubespray" in str(refusal(tmp_path, files))
+
+
 CLASS = (
     "from tacker.vnfm.mgmt_drivers import vnflcm_abstract_driver as base\nclass Own(base.VnflcmMgmtAbstractDriver):\n"
     "    def instantiate_end(self, context, vnf_instance, request, grant, grant_request):\n        pass\n"
@@ -215,13 +269,6 @@ def test_a_driver_class_of_v1_is_found_and_judged(tmp_path: Path, code: str, nam
     assert driver is not None
     assert driver.driver_class == name
     assert (problem in driver.problem) if problem else driver.problem == ""
-
-
-def test_kubespray_is_refused_by_name(tmp_path: Path) -> None:
-    changed = flavour(driver_file="Scripts/own.py").replace("mgmt-drivers-kubernetes", "mgmt-drivers-kubespray")
-    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": CLASS}
-    driver = vnfd_of(tmp_path, files).flavour("simple").phases["instantiate_end"]
-    assert driver.problem == "kubespray is not supported; mgmt-drivers-kubernetes builds clusters"
 
 
 @pytest.mark.parametrize(

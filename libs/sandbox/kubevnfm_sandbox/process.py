@@ -92,7 +92,7 @@ class Sandbox:
             package=script.package,
             modules=script.modules,
             watched=False,
-            native=_SCRIPT_NATIVE,
+            native=_SCRIPT_NATIVE | script.native,
             reach=script.reach,
             imports=script.shim,
             folders=script.folders,

@@ -103,6 +103,8 @@ class Script:
     """None: the limit of the sandbox."""
     modules: tuple[str, ...] = ()
     """As in Program."""
+    native: frozenset[str] = frozenset()
+    """As in Program, beside those that every script may import."""
     reach: tuple[tuple[str, int], ...] = ()
     """As in Program."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)

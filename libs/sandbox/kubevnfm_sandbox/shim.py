@@ -14,6 +14,12 @@ SCRIPT_MODULES: Final = ("yaml", "_yaml", "paramiko", "bcrypt", "nacl", "cryptog
 """The libraries that scripts for Tacker import: YAML, and SSH with what it needs."""
 USER_DATA_MODULES: Final = ("yaml", "_yaml")
 """The libraries that LCM operation user data import: they have no network."""
+ANSIBLE_RUNNER: Final = "kubevnfm_ansible"
+"""The module of the shim that runs Ansible playbooks, for ``Script.via``."""
+ANSIBLE_MODULES: Final = ("ansible", "jinja2", "markupsafe", "packaging")
+"""The libraries of ansible-core, an optional dependency, beside those of scripts."""
+ANSIBLE_NATIVE: Final = frozenset({"_ctypes", "_multiprocessing"})
+"""Modules of Python in native code that ansible-core imports. The kernel confines them."""
 DRIVER_RUNNER: Final = "kubevnfm_v1_driver"
 """The module of the shim that runs a driver class of Tacker's v1, for ``Script.via``."""
 

@@ -13,6 +13,7 @@ from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.multicloud.verdicts import HttpVerdicts
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
+from kubevnfm_clients.playbooks import HttpPlaybookPrograms
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
 from kubevnfm_worker.backends import Backends
@@ -31,6 +32,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         backends,
         vims=vims,
         node_logs=HttpNodeLogs(settings.mgmt_executor_url, *peers.credentials("mgmt-executor")),
+        playbooks=HttpPlaybookPrograms(settings.mgmt_executor_url, *peers.credentials("mgmt-executor")),
         multicloud=MultiCloudServices(
             regions=HttpCloudRegions(
                 settings.vim_registry_url, *peers.credentials("vim-registry"), ring=backends.key_ring

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.metrics import Metrics
 from kubevnfm_clients.outbound import outbound_session
+from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AwaitPackage
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
@@ -80,6 +81,7 @@ async def lcm_api(
     *,
     vims: Vims,
     node_logs: NodeLogs,
+    playbooks: PlaybookPrograms,
     multicloud: MultiCloudServices,
     metrics: Metrics | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -90,7 +92,9 @@ async def lcm_api(
     async with (
         opened_gate(settings, backends.clock) as gate,
         backends.relay(_OUTBOXES) as relay,
-        _connected(settings, backends, relay, multicloud, vims=vims, node_logs=node_logs) as subjects,
+        _connected(
+            settings, backends, relay, multicloud, vims=vims, node_logs=node_logs, playbooks=playbooks
+        ) as subjects,
         # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
         # its session in the middle would count as a bug, and its command as dead.
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
@@ -116,15 +120,6 @@ async def lcm_api(
             backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
-        context = HttpContext(
-            store=backends.store,
-            ring=backends.key_ring,
-            clock=backends.clock,
-            owners=backends.owners,
-            public_url=settings.public_url,
-            internal_token=settings.internal_token.get_secret_value(),
-            page_size=settings.page_size,
-        )
         way = proxies(settings, settings.public_url, settings.host)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
@@ -143,7 +138,7 @@ async def lcm_api(
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
-        app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
+        app = make_app(apis, _context(settings, backends), backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
@@ -154,6 +149,18 @@ async def lcm_api(
             ) as port,
         ):
             yield LcmApi(port)
+
+
+def _context(settings: Settings, backends: Backends) -> HttpContext:
+    return HttpContext(
+        store=backends.store,
+        ring=backends.key_ring,
+        clock=backends.clock,
+        owners=backends.owners,
+        public_url=settings.public_url,
+        internal_token=settings.internal_token.get_secret_value(),
+        page_size=settings.page_size,
+    )
 
 
 def _onap(
@@ -182,6 +189,7 @@ async def _connected(
     *,
     vims: Vims,
     node_logs: NodeLogs,
+    playbooks: PlaybookPrograms,
 ) -> AsyncIterator[_Subjects]:
     """Yield the subjects, each with the others behind its ports."""
     outbox = Outbox(backends.store, relay, backends.key_ring)
@@ -236,6 +244,7 @@ async def _connected(
                 repositories=package_parts.services.repositories,
                 regions=multicloud.regions,
                 node_logs=node_logs,
+                playbooks=playbooks,
                 operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,
                 most_revisions=settings.multicloud_revisions,

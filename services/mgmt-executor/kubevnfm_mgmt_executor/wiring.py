@@ -32,7 +32,7 @@ from kubevnfm_mgmt_executor.adapters.machines import LateSshMachines
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
-from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
+from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess, why_no_ansible
 from kubevnfm_mgmt_executor.credential_handlers import CredentialHandlers
 from kubevnfm_mgmt_executor.domain.capi.collecting import Collector, Connect
 from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
@@ -107,7 +107,7 @@ async def mgmt_executor(
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
     worker.handle(ForgetInstance, handlers.forget_instance)
-    api = internal_api(logs, token=settings.internal_token.get_secret_value())
+    api = internal_api(logs, token=settings.internal_token.get_secret_value(), why_no_playbooks=why_no_ansible)
     # The worker closes first: the logs of phases that still drain can be read until they end, and so can clusters.
     async with (
         aiohttp.ClientSession(connector=HttpConnector()) as session,

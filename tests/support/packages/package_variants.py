@@ -10,6 +10,7 @@ from typing import Final
 
 import yaml
 from kubevnfm_csar.pack import pack
+from kubevnfm_csar.vnfd.ansible import DRIVERS as ANSIBLE
 
 from packages.made_once import made_once
 
@@ -153,7 +154,9 @@ def variant(
             driver: {"type": "tosca.artifacts.Implementation.Python", "file": f"../Scripts/{driver}.py"}
             for driver in set(phases.values())
         }
-    scripts = {f"Scripts/{driver}.py": "# what Tacker would load\n" for driver in phases.values()}
+    scripts = {
+        f"Scripts/{driver}.py": "# what Tacker would load\n" for driver in phases.values() if driver not in ANSIBLE
+    }
     descriptor.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
     for name, text in {**scripts, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -213,8 +213,8 @@ class NoDryRuns:
         return self.taken
 
 
-class GivenCharts:
-    """A stand-in for the helm program of infra-k8s."""
+class GivenProgram:
+    """A stand-in for a program of another service: helm of infra-k8s, ansible-core of mgmt-executor."""
 
     def __init__(self) -> None:
         self.lacking = ""

@@ -52,7 +52,7 @@ from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenProgram, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -456,7 +456,8 @@ class World:
     links: TwinLinks
     volumes: TwinVolumes
     dry_runs: NoDryRuns
-    charts: GivenCharts
+    charts: GivenProgram
+    playbooks: GivenProgram
     health_checks: TwinHealthChecks
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -652,7 +653,8 @@ async def lcm_world(
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
-    dry_runs, charts, checks = NoDryRuns(), GivenCharts(), TwinHealthChecks()
+    dry_runs, charts, checks = NoDryRuns(), GivenProgram(), TwinHealthChecks()
+    playbooks = GivenProgram()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -669,6 +671,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
+                    playbooks=playbooks,
                     multicloud=MultiCloudServices(
                         regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts, checks
                     ),
@@ -679,7 +682,20 @@ async def lcm_world(
             ):
                 url = f"http://127.0.0.1:{running.port}"
                 world = World(
-                    url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs, charts, checks
+                    url,
+                    bus,
+                    store,
+                    twins,
+                    vims,
+                    regions,
+                    session,
+                    folder,
+                    links,
+                    volumes,
+                    dry_runs,
+                    charts,
+                    playbooks,
+                    checks,
                 )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()

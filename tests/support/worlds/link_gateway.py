@@ -34,7 +34,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenCharts, NoDryRuns, SimpleVerdicts
+from worlds.inventory_world import GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinRegions, TwinVolumes
 from worlds.link_world import LinkWorld, define, link_world
 
@@ -113,7 +113,7 @@ async def link_gateway(
         regions = TwinRegions()
         regions.add("op/one", "vim")
         owners = MultiCloudServices(
-            regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts(), GivenCharts(), TwinHealthChecks()
+            regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts(), GivenProgram(), TwinHealthChecks()
         )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1),

@@ -36,6 +36,7 @@ class PackageScripts:
         *,
         senders: ScriptSenders | None = None,
         vnf_networks: VnfNetworks | None = None,
+        ssh_port: int = 22,
     ) -> None:
         """``senders``: None if no script sends credentials; ``vnf_networks``: None: any address may be one of a VNF."""
         self.package, self.logs = folder / "package", StoredOutputLog(store)
@@ -53,7 +54,7 @@ class PackageScripts:
             key_ring=ring,
             clock=SystemClock(),
             timeout_s=limits.timeout_s,
-            grants=GrantedAddresses(vnf_networks or networks("0.0.0.0/0,127.0.0.0/8"), ssh_port=22),
+            grants=GrantedAddresses(vnf_networks or networks("0.0.0.0/0,127.0.0.0/8"), ssh_port=ssh_port),
             senders=senders,  # type: ignore[arg-type] # a test without a sender needs none
         )
 

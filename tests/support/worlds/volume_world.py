@@ -33,7 +33,7 @@ from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenProgram, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinLinks, TwinRegions
 from worlds.volume_ground import VolumeGround, volume_ground
 
@@ -125,7 +125,7 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
             NoInventory(),
             NoDryRuns(),
             SimpleVerdicts(),
-            GivenCharts(),
+            GivenProgram(),
             TwinHealthChecks(),
         )
         subjects = [

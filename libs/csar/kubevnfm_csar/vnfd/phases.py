@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from kubevnfm_events.mgmt import ANSIBLE
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
 from kubevnfm_sandbox.shim import USER_DATA_MODULES
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
-from kubevnfm_csar.vnfd import types
+from kubevnfm_csar.vnfd import ansible, types
 from kubevnfm_csar.vnfd.driver_classes import driver_class, unanswered_import
 from kubevnfm_csar.vnfd.model import PhaseDriver
 from kubevnfm_csar.vnfd.topology import Node, Topology
@@ -22,10 +23,9 @@ from kubevnfm_csar.vnfd.values import mapping, sequence, text
 
 LONGEST_SCRIPT: Final = 1024 * 1024
 """Bytes."""
+_KUBESPRAY: Final = "kubespray"
+_NO_KUBESPRAY: Final = "clusters are not built by Kubespray, which runs on an Ansible server of the operator; mgmt-drivers-kubernetes builds them"
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
-
-_KUBESPRAY: Final = "mgmt-drivers-kubespray"
-"""Tacker's driver runs Ansible on a machine that is not the VNF's."""
 
 
 def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver]:
@@ -69,14 +69,20 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
     # A dependency may be of any type: the script reads it.
     if not topology.tree.is_a(kind, types.PYTHON):
         raise topology.refused(f"Vnflcm.{phase}: {primary} is of type {kind}; {types.PYTHON} is supported")
+    if file is None and primary in ansible.DRIVERS:
+        raw, fault = ansible.ansible_config(topology.files)
+        digest = hashlib.sha256(raw).hexdigest() if raw else ""
+        return PhaseDriver(
+            phase=phase, name=primary, file=ansible.CONFIG, sha256=digest, driver_class=ANSIBLE, problem=fault
+        )
     others = [_artifact(topology, artifacts, text(item)) for item in dependencies]
     missing = next((name for name, place in ((named, file), *others) if place is None), None)
     raw = _content(topology.files, file) if file is not None else b""
     class_name, problem = "", f"the package has no file {missing}"
-    if primary == _KUBESPRAY:
-        problem = "kubespray is not supported; mgmt-drivers-kubernetes builds clusters"
-    elif missing is None:
+    if missing is None:
         class_name, problem = _judged(topology.files, raw, file or named, phase=phase)
+    if any(_KUBESPRAY in name.lower() for name in (primary, class_name)):
+        raise topology.refused(f"Vnflcm.{phase}: {primary}: {_NO_KUBESPRAY}")
     return PhaseDriver(
         phase=phase,
         name=primary,

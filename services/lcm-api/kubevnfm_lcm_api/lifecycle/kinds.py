@@ -9,6 +9,7 @@ from typing import Final
 from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
+from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import KeyRing
@@ -41,6 +42,7 @@ class KindServices:
     volumes: PersistentVolumes
     charts: ChartPrograms
     repositories: ChartRepositories
+    playbooks: PlaybookPrograms
     namespaces: ProtectedNamespaces
     ring: KeyRing
     clock: Clock
@@ -70,7 +72,12 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         namespaces=given.namespaces,
         ring=given.ring,
     ),
-    lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),
+    lambda given: Machines(
+        packages=given.packages,
+        vims=given.vims,
+        playbooks=given.playbooks,
+        is_granted_outside=given.is_granted_outside,
+    ),
 ]
 """The first one that says that a request or an instance is its own has it."""
 

@@ -13,6 +13,7 @@ from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
+from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
@@ -142,6 +143,7 @@ async def lifecycle_parts(
     repositories: ChartRepositories,
     regions: CloudRegions,
     node_logs: NodeLogs,
+    playbooks: PlaybookPrograms,
     operation_events: OperationEvents,
     drift_every_s: float,
     most_revisions: int,
@@ -161,7 +163,7 @@ async def lifecycle_parts(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
     protected = ProtectedNamespaces(regions)
-    given = packages, vims, links, volumes, charts, repositories, protected, ring, clock
+    given = packages, vims, links, volumes, charts, repositories, playbooks, protected, ring, clock
     kinds = kinds_on(KindServices(*given, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,

@@ -45,7 +45,7 @@ async def ended(world: World, instance_id: str, task: str, body: Mapping[str, An
             "own-script",
             "before and after instantiate, scale, scale_to_level, heal, change_current_package, modify_information, terminate, not at instantiate",
         ),
-        ("operate_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
+        ("operate_start", "mgmt-drivers-other", "for CNFs, a script is run before and after instantiate"),
     ],
 )
 async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(
@@ -101,6 +101,39 @@ async def test_a_driver_class_that_cannot_run_is_refused_by_name(world: World, d
         assert driver in detail
         assert f"needs {needs}, which management drivers of packages do not have" in detail
     assert world.twins.commands == []
+
+
+PLAYBOOKS = {
+    "ScriptANSIBLE/config.yaml": "vdus: {VDU1: {config: {order: 0, vm_app_config: {username: u, instantiation: "
+    "[{path: _VAR_vnf_package_path/Scripts/start.yaml, order: 0}]}}}}\n",
+    "Scripts/start.yaml": "[]\n",
+}
+
+
+async def test_playbooks_are_run_for_machines_where_ansible_is_installed(world: World) -> None:
+    """SEQ 6.8: otherwise the request says what to install; a CNF has no machines."""
+    phases = {"instantiate_end": "ansible_driver"}
+    package = await world.upload(variant(world.folder, "vm", phases=phases, files=PLAYBOOKS))
+    assert (package["onboardingState"], package.get("warnings")) == ("ONBOARDED", None)
+    instance_id = await world.create()
+    world.playbooks.lacking = "Ansible playbooks need ansible-core: pip install it"
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", sample_request("vm", "instantiate"))
+    problem = answer.problem(422)
+    assert "maps instantiate_end to ansible_driver: Ansible playbooks need ansible-core" in problem["detail"]
+    assert problem["type"].endswith("ansible-missing")
+    world.playbooks.lacking = ""
+    assert await ended(world, instance_id, "instantiate", sample_request("vm", "instantiate")) == "COMPLETED"
+    sent = scripts_sent(world)["instantiate_end"]
+    assert (sent.file, sent.driver_class, bool(sent.reach)) == ("ScriptANSIBLE/config.yaml", "ansible", True)
+    assert sent.given["stack"]["servers"]
+
+
+async def test_playbooks_are_refused_for_a_cnf(world: World) -> None:
+    world.vims.add("VIM_ID", "kubernetes")
+    await world.upload(variant(world.folder, phases={"instantiate_end": "ansible_driver"}, files=PLAYBOOKS))
+    await refused(
+        world, await world.create("cnf"), "instantiate_end", "ansible_driver", "playbooks are for the machines"
+    )
 
 
 @pytest.mark.parametrize("driver", ["mgmt-container-update", "mgmt-drivers-cnf-nodeport", "vnflcm_noop", "own"])

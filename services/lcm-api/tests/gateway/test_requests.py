@@ -170,6 +170,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", linked({"a": ethernet({"addresses": ["10.10.0.5"]})}), 400, f"{_AT}/a{_IN}/ipAddresses[0]/addresses"),
     ("vm", setting(extVirtualLinks=[]), 422, "extVirtualLinks: a virtual link for connection point VDU1_CP1 expected"),
     ("vm", setting(additionalParams=[]), 400, "additionalParams"),
+    ("vm", params(tf_dir_path="Files/terraform"), 422, "additionalParams/tf_dir_path: Terraform configurations are not deployed"),
     ("vm", setting(extensions={"x": 1}), 422, "extensions/x"),
     ("cnf", setting(vnfConfigurableProperties={"x": 1}), 422, "vnfConfigurableProperties/x"),
     ("vm", vims(a=5), 400, "vimConnectionInfo/a"),

@@ -1,14 +1,16 @@
-"""The internal HTTP API: ``GET /internal/v1/operations/{operation_id}/log[?node=]``."""
+"""The internal HTTP API: ``GET /internal/v1/operations/{operation_id}/log[?node=]`` and ``GET /internal/v1/playbook-program``."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
 from kubevnfm_kit.internal import internal_app
 
 
-def internal_api(logs: NodeLogs, *, token: str) -> web.Application:
-    """Return the application; everything under ``/internal/`` requires the bearer token."""
+def internal_api(logs: NodeLogs, *, token: str, why_no_playbooks: Callable[[], str]) -> web.Application:
+    """Return the application; ``why_no_playbooks``: "" if they can be run; everything under ``/internal/`` requires the bearer token."""
 
     async def log(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -20,4 +22,11 @@ def internal_api(logs: NodeLogs, *, token: str) -> web.Application:
         await response.write_eof()
         return response
 
-    return internal_app([web.get("/internal/v1/operations/{operation_id}/log", log)], token=token)
+    async def playbook_program(_: web.Request) -> web.Response:
+        return web.json_response({"whyMissing": why_no_playbooks()})
+
+    routes = [
+        web.get("/internal/v1/operations/{operation_id}/log", log),
+        web.get("/internal/v1/playbook-program", playbook_program),
+    ]
+    return internal_app(routes, token=token)

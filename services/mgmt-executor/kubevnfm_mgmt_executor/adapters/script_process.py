@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 
+from kubevnfm_events.mgmt import ANSIBLE
 from kubevnfm_sandbox.process import Sandbox
-from kubevnfm_sandbox.runs import Limits, SandboxState, Script, ScriptEnded
-from kubevnfm_sandbox.shim import DRIVER_RUNNER, SCRIPT_MODULES, TACKER_SHIM
+from kubevnfm_sandbox.runs import Limits, SandboxState, Script, ScriptEnded, ScriptRefused
+from kubevnfm_sandbox.shim import (
+    ANSIBLE_MODULES,
+    ANSIBLE_NATIVE,
+    ANSIBLE_RUNNER,
+    DRIVER_RUNNER,
+    SCRIPT_MODULES,
+    TACKER_SHIM,
+)
 
 from kubevnfm_mgmt_executor.domain.scripts import ScriptOutcome, ScriptRun
+
+
+def why_no_ansible() -> str:
+    """Return why no playbooks can be run; "" if ansible-core is installed."""
+    if all(importlib.util.find_spec(name) is not None for name in ANSIBLE_MODULES):
+        return ""
+    return "Ansible playbooks need ansible-core, which mgmt-executor does not have: pip install 'kubevnfm-mgmt-executor[ansible]'"
 
 
 class ScriptProcess:
@@ -22,16 +38,19 @@ class ScriptProcess:
         return await self._sandbox.reported_state("scripts")
 
     async def run(self, run: ScriptRun, *, when_cancelled: Callable[[ScriptOutcome], None]) -> ScriptOutcome:
-        opening = run.opening
+        opening, is_ansible = run.opening, run.driver_class == ANSIBLE
+        if is_ansible and (reason := why_no_ansible()):
+            raise ScriptRefused(f"{run.file}: {reason}")
         ended = await self._sandbox.run_script(
             Script(
                 file=run.file,
                 package=run.package,
                 given={**run.given, "driver_class": run.driver_class} if run.driver_class else run.given,
-                via=DRIVER_RUNNER if run.driver_class else "",
+                via=ANSIBLE_RUNNER if is_ansible else DRIVER_RUNNER if run.driver_class else "",
                 folders=run.folders,
                 shim=TACKER_SHIM,
-                modules=SCRIPT_MODULES,
+                modules=(*SCRIPT_MODULES, *ANSIBLE_MODULES) if is_ansible else SCRIPT_MODULES,
+                native=ANSIBLE_NATIVE if is_ansible else frozenset(),
                 reach=(*run.reach, *(opening.reach if opening is not None else ())),
                 names=opening.names if opening is not None else {},
                 private_files=opening.private_files if opening is not None else {},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events.mgmt import NODE_PORTS_DRIVER
+from kubevnfm_events.mgmt import ANSIBLE, NODE_PORTS_DRIVER
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import CNF_DRIVERS, DrivenVnfs, check_drivers, driven_phases
@@ -37,3 +38,7 @@ def executor_phases(flavour: Flavour) -> dict[str, str]:
 def check_cnf_drivers(flavour: Flavour) -> None:
     """Raise Unprocessable for a phase of a CNF that can neither be driven nor be scripted."""
     check_drivers(flavour, _CNFS)
+    for phase, driver in flavour.phases.items():
+        if driver.driver_class == ANSIBLE:
+            why = f"the VNFD maps {phase} to {driver.name}: playbooks are for the machines of a VNF, and a CNF has none"
+            raise Unprocessable("vnfdId", why)

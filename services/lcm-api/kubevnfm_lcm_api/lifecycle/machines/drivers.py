@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from kubevnfm_clients.playbooks import AnsibleMissing, PlaybookPrograms
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events.mgmt import CLUSTER_DRIVERS, KURYR_DRIVER, REGISTRY_DRIVERS
+from kubevnfm_events.mgmt import ANSIBLE, CLUSTER_DRIVERS, KURYR_DRIVER, REGISTRY_DRIVERS
 
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import (
     MACHINE_DRIVERS,
@@ -37,6 +38,13 @@ def is_registry(flavour: Flavour) -> bool:
 def check_machine_drivers(flavour: Flavour) -> None:
     """Raise Unprocessable for a phase of a VNF of machines that can neither be driven nor be scripted."""
     check_drivers(flavour, _MACHINES)
+
+
+async def check_playbook_program(programs: PlaybookPrograms, flavour: Flavour) -> None:
+    """Raise AnsibleMissing if a phase of a flavour runs Ansible playbooks, and mgmt-executor cannot."""
+    mapped = next((driver for driver in flavour.phases.values() if driver.driver_class == ANSIBLE), None)
+    if mapped is not None and (reason := await programs.why_missing()):
+        raise AnsibleMissing("vnfdId", f"the VNFD maps {mapped.phase} to {mapped.name}: {reason}")
 
 
 RoleName = Literal["cluster", "kuryr", "registry"]

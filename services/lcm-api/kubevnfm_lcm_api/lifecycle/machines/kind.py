@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_cluster.request import read_cluster_parameters
@@ -33,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import connected_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drivers import check_playbook_program
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.instantiating import instantiated_machines
 from kubevnfm_lcm_api.lifecycle.machines.operating import operated_machines
@@ -49,7 +51,10 @@ class Machines(VnfKind):
 
     vim_type: ClassVar[str] = OPENSTACK
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims, is_granted_outside: bool) -> None:
+    def __init__(
+        self, *, packages: PackageCatalogue, vims: Vims, playbooks: PlaybookPrograms, is_granted_outside: bool
+    ) -> None:
+        self._playbooks = playbooks
         self._packages, self._vim_entries = packages, VimEntries(vims)
         self._vims, self._is_granted_outside = vims, is_granted_outside
 
@@ -72,6 +77,7 @@ class Machines(VnfKind):
         flavour: Flavour,
         asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateVmDraft:
+        await check_playbook_program(self._playbooks, flavour)
         return await instantiated_machines(
             common,
             record,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
@@ -44,6 +45,10 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
     )
 
 
+_TERRAFORM: Final = ("tf_dir_path", "tf_var_path")
+"""Names of Tacker's Terraform driver, which say that the package is deployed by it."""
+
+
 async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[InstantiateVnfRequest]) -> Replacement:
     """Return the draft of an instantiate, with all that was checked for it. Raises NotFound, InvalidInput, Unprocessable."""
     request = asked.request
@@ -53,6 +58,9 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
     # Entries may have been set by a modification before; those of the request replace them.
     connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
     parameters = request.additional_params
+    for name in _TERRAFORM:
+        if name in parameters:
+            raise Unprocessable(f"additionalParams/{name}", "Terraform configurations are not deployed: leave it out")
     signs = ((kind.sign(parameters), kind.vim_type) for kind in on.kinds)
     sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
     vim_key, connections = await on.vim_entries.choose(connections, vim_type, sign, asked.version)

@@ -1,0 +1,168 @@
+"""Ansible playbooks of packages: in the sandbox, on machines with a real sshd (sequences.md 6.8)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contracts.sandbox_kernel import needs_confinement
+from kubevnfm_events.mgmt import ANSIBLE, RunScript
+from kubevnfm_mgmt_executor.adapters.script_process import why_no_ansible
+from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
+from kubevnfm_sandbox.runs import Limits, ScriptRefused
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_store.sqlite.store import SqliteStore
+from servers.openssh import OpenSsh, openssh
+from worlds.package_scripts import PACKAGE, PackageScripts
+
+PASSWORD = "hunter2-hunter2"
+OF_REQUEST = "swordfish-15"
+CONFIG = """
+configurable_properties: {{_VAR_user: {user}, _VAR_word: {password}}}
+vdus:
+  VDU2: {{config: {{order: 1, vm_app_config: {{username: _VAR_user, instantiation: [
+    {{path: _VAR_vnf_package_path/Scripts/none.yaml, order: 0}}]}}}}}}
+  VDU1:
+    config:
+      order: 0
+      vm_app_config:
+        type: ansible
+        username: _VAR_user
+        priv_key_file: _VAR_vnf_package_path/Scripts/key
+        connection_wait_timeout: 30
+        instantiation:
+        - path: _VAR_vnf_package_path/Scripts/second.yaml
+          params: {{ansible_port: {port}, ansible_python_interpreter: {python}, folder: {folder}}}
+          order: 1
+        - path: _VAR_vnf_package_path/Scripts/first.yaml
+          params: {{word_password: _VAR_word, asked: _VAR_asked_password, ansible_port: {port}, ansible_python_interpreter: {python}, folder: {folder}}}
+          order: 0
+"""
+FIRST = """
+- name: Configure the machine
+  hosts: all
+  gather_facts: false
+  tasks:
+  - name: Write a file
+    copy: {content: "{{ host }} {{ word_password }} {{ asked }}", dest: "{{ folder }}/first"}
+  - include_role: {name: mine}
+  - debug: {msg: "the words are {{ word_password }} and {{ asked }}"}
+"""
+SECOND = """
+- name: Look at the machine
+  hosts: all
+  gather_facts: false
+  tasks:
+  - name: Read what the first has written
+    command: cat {{ folder }}/first
+  - name: Ask the host of the VNFM
+    command: touch {{ folder }}/local
+    delegate_to: localhost
+"""
+pytestmark = pytest.mark.skipif(bool(why_no_ansible()), reason="ansible-core is not installed")
+
+
+class Playbooks(PackageScripts):
+    """A package of playbooks for the machines behind a sshd."""
+
+    async def run(self, *, addresses: tuple[str, ...], reach: tuple[str, ...], **given: Any) -> str:
+        """Run the phase; return the output."""
+        servers = [
+            {
+                "name": "VDU1", "vdu_id": "VDU1", "vnfc_id": f"v{n}", "server_id": f"s{n}", "stack_id": f"k{n}",
+                "ports": [{"name": "CP1", "addresses": [address]}],
+            }
+            for n, address in enumerate(addresses)
+        ]  # fmt: skip
+        facts = {
+            "operation": "instantiate_end",
+            "request": {"additionalParams": {"asked_password": OF_REQUEST}},
+            "vnf_instance": {"id": "inst-1", "instantiatedVnfInfo": {}},
+            "stack": {"servers": servers},
+        }
+        command = RunScript(
+            vnf_instance_id="inst-1",
+            package=PACKAGE,
+            file="ScriptANSIBLE/config.yaml",
+            driver_class=ANSIBLE,
+            task="instantiate_end",
+            given=hide({**facts, **given}),
+            folders={"tmp_csar_dir": PACKAGE},
+            reach=reach,
+        )
+        answer = (await self.ask(command)).answer
+        assert (answer.edits, answer.vim) == ((), None)
+        return await self.log()
+
+    def fill(self, **values: Any) -> None:
+        files = {"ScriptANSIBLE/config.yaml": CONFIG.format(**values), "Scripts/first.yaml": FIRST}
+        role = "- template: {src: role.j2, dest: '{{ folder }}/role'}\n"
+        files |= {"Scripts/roles/mine/tasks/main.yaml": role, "Scripts/roles/mine/templates/role.j2": "of {{ host }}\n"}
+        for name, text in {**files, "Scripts/second.yaml": SECOND}.items():
+            (self.package / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.package / name).write_text(text)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    needs_confinement()
+    async with SqliteStore.open(tmp_path / "store.db") as opened:
+        yield opened
+
+
+def a_package(folder: Path, store: SqliteStore, sshd: OpenSsh | None = None) -> Playbooks:
+    port = sshd.port if sshd is not None else 22
+    limits = Limits(timeout_s=300)
+    package = Playbooks(folder, store, KeyRing([b"0" * 32]), limits, ssh_port=port)
+    user = sshd.username if sshd is not None else "u"
+    package.fill(user=user, password=PASSWORD, port=port, python=Path(sys.executable).resolve(), folder=folder)
+    if sshd is not None:
+        (package.package / "Scripts/key").write_text(sshd.private_key)
+    return package
+
+
+@pytest.mark.deep
+@pytest.mark.server
+async def test_playbooks_configure_machines_in_their_order_and_reach_no_other_host(
+    tmp_path: Path, store: SqliteStore
+) -> None:
+    """SEQ 6.8: the output is the task's, without the secrets of package and request; an error names play, task and host."""
+    async with openssh(tmp_path / "sshd") as sshd:
+        package = a_package(tmp_path, store, sshd)
+        with pytest.raises(ScriptFailed) as failed:
+            await package.run(addresses=("127.0.0.1",), reach=("127.0.0.1",))
+    said = str(failed.value)
+    assert "VDU1: Scripts/second.yaml: play Look at the machine, task Ask the host of the VNFM, host 127.0.0.1" in said
+    assert (tmp_path / "first").read_text() == f"127.0.0.1 {PASSWORD} {OF_REQUEST}"
+    assert (tmp_path / "role").read_text() == "of 127.0.0.1\n"
+    assert not (tmp_path / "local").exists()
+    log = await package.log()
+    assert "the words are *** and ***" in log
+    assert log.index("Scripts/first.yaml on 127.0.0.1") < log.index("TASK [Read what the first has written]")
+    for text in (said, log, *(each.message for each in package.news)):
+        assert not {PASSWORD, OF_REQUEST} & set(str(text).split())
+
+
+async def test_playbooks_reach_the_machines_of_the_vnf_alone(tmp_path: Path, store: SqliteStore) -> None:
+    """SEQ 6.8: a phase without playbooks has no work; a name that stands for nothing is in the error."""
+    package = a_package(tmp_path, store)
+    with pytest.raises(ScriptFailed, match=r"VDU1: Scripts/first.yaml: 10\.0\.0\.7 is none of the addresses"):
+        await package.run(addresses=("10.0.0.7",), reach=("10.0.0.8",))
+    assert "no playbooks for scale_start" in await package.run(addresses=(), reach=(), operation="scale_start")
+    (package.package / "ScriptANSIBLE/config.yaml").write_text(CONFIG.replace("_VAR_word}", "_VAR_none}").format(
+        user="u", password=PASSWORD, port=22, python="p", folder="f"
+    ))  # fmt: skip
+    with pytest.raises(ScriptFailed, match="_VAR_asked_password stands for nothing"):
+        await package.run(addresses=("10.0.0.8",), reach=("10.0.0.8",), request={})
+
+
+async def test_without_ansible_playbooks_are_refused_with_what_to_install(
+    tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SEQ 6.8."""
+    monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.script_process.ANSIBLE_MODULES", ("ansible", "no_such_module"))
+    with pytest.raises(ScriptRefused, match=r"pip install 'kubevnfm-mgmt-executor\[ansible\]'"):
+        await a_package(tmp_path, store).run(addresses=("10.0.0.8",), reach=("10.0.0.8",))
