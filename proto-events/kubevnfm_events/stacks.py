@@ -188,6 +188,14 @@ class ResourcesChanged(Event, kind="infra.resources.changed"):
     """The answer to RestoreResources if the stack does not exist: there was nothing to restore, ``resources`` is empty."""
 
 
+class LeftPackage(Facts):
+    """The package whose template a stack has, if a modification of the VNF has named another one since."""
+
+    package: PackageRef
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    """The InstantiateVnfRequest that leads to the VNF with the present package, in the form of the API version."""
+
+
 class StackChangeOrder(StackOrder):
     """The same for a stack that exists: the wanted state, not the difference to it, so that a repeat changes nothing more."""
 
@@ -195,6 +203,8 @@ class StackChangeOrder(StackOrder):
     """The wanted number of instances by VDU."""
     connections: SecretParams = Field(default_factory=dict)
     """All wanted ``extVirtualLinks`` and ``extManagedVirtualLinks``, in SOL003 v3 form."""
+    left_package: LeftPackage | None = None
+    """None: the stack has the template of ``package``. Otherwise the machines that are made from now on have it."""
 
 
 class StackCommand(StackChangeOrder, TaggedCommand, service="infra-openstack", reply=ResourcesChanged):

@@ -325,12 +325,59 @@ async def test_a_rolling_update_to_other_internal_networks_and_back(
     await user.do(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
     shown = await user.instance(instance_id)
     assert vdus(shown) == ["VDU1", "VDU1", "VDU2", "VDU3"]
-    (healed,) = (one["id"] for one in await vnfcs(user, instance_id) if one["vduId"] == "VDU3")
-    await user.do(instance_id, "heal", {"vnfcInstanceId": [healed]})
-    after = servers_of(await user.instance(instance_id))
-    assert len(after & servers_of(shown)) == 3
-    assert len(after) == 4
+    view = await user.do(instance_id, "change_vnfpkg", {"vnfdId": ON_LINK[1], **rolling, **on_link_request(1)})
+    assert "REMOVED" in affected(await user.occurrence(view["id"]))
+    shown = await user.instance(instance_id)
+    assert vdus(shown) == ["VDU1", "VDU1", "VDU2"]
+    assert servers_of(shown) == set(await machines(lab, instance_id))
     await user.terminate(instance_id)
+
+
+async def test_a_modification_to_another_package_is_carried_by_what_stands(
+    user: User, v1: User, tmp_path: Path
+) -> None:
+    """API-026, API-059."""
+    for number in (1, 2):
+        await package_of(user, ON_LINK[number], on_link(tmp_path, number))
+    instance_id = await user.create(ON_LINK[1])
+    await user.do(instance_id, "instantiate", {"flavourId": "simple", **on_link_request(1)})
+    path = f"/vnf_instances/{instance_id}"
+    refused = (await user.lcm("PATCH", path, {"vnfdId": await user.sample("vm")})).must(422)
+    assert "lacks the VDU VDU2" in refused.detail
+    await modified(user, path, {"vnfdId": ON_LINK[2]})
+    before = await vnfcs(user, instance_id)
+    assert (await user.instance(instance_id))["vnfSoftwareVersion"] == "2.0"
+
+    (single,) = (one["id"] for one in before if one["vduId"] == "VDU2")
+    await user.do(instance_id, "heal", {"vnfcInstanceId": [single]})
+    assert await networks(user, instance_id) == {"internalVL1", "internalVL2"}, "the group has its earlier form"
+    await user.do(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
+    shown = await user.instance(instance_id)
+    assert vdus(shown) == ["VDU1", "VDU1", "VDU2"]
+    assert len(servers_of(shown) & {one["computeResource"]["resourceId"] for one in before}) == 1
+    members = [one["id"] for one in await vnfcs(user, instance_id) if one["vduId"] == "VDU1"]
+    await user.do(instance_id, "heal", {"vnfcInstanceId": members})
+    shown = await user.instance(instance_id)
+    assert vdus(shown) == ["VDU1", "VDU1", "VDU2"], "a heal adds no VDU"
+
+    links = on_link_request(2)
+    await user.do(instance_id, "change_vnfpkg", {"vnfdId": ON_LINK[2], **links})
+    assert vdus(await user.instance(instance_id)) == ["VDU1", "VDU1", "VDU2", "VDU3"]
+    assert await networks(user, instance_id) == {"internalVL2"}
+    refused = (await user.lcm("PATCH", path, {"vnfdId": ON_LINK[1]})).must(422)
+    assert "lacks the VDU VDU3" in refused.detail
+    await user.terminate(instance_id)
+
+
+async def modified(user: User, path: str, body: dict[str, Any]) -> None:
+    answer = (await user.lcm("PATCH", path, body)).must(202)
+    assert (await user.rest(answer.headers["Location"].rsplit("/", 1)[-1]))["state"] == "COMPLETED"
+
+
+async def networks(user: User, instance_id: str) -> set[str]:
+    """Return the internal virtual links that the VNF shows."""
+    info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+    return {one["vnfVirtualLinkDescId"] for one in info["vnfVirtualLinkResourceInfo"]}
 
 
 def states(view: dict[str, Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.documents import parse_heat_yaml
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier, with_parts
 from kubevnfm_infra_openstack.domain.stack import StackDefinition, attempt_tag
 
 MACHINE = "heat_template_version: 2018-08-31\nresources: {}\n"
@@ -153,6 +153,24 @@ def test_what_is_gone_leaves_with_the_machines_that_share_its_value() -> None:
     assert with_earlier(new, old, ()) == new.definition
     same = read(on_net("other", "one", "two", cidr=cidr), net={"cidr": "10.1.0.0/24"})
     assert separable(same, old, ["two"]) == {"two"}
+
+
+def test_only_the_named_parts_follow_another_package_with_the_networks_that_they_need() -> None:
+    present = read(on_net("net", "one", "two"))
+    other = read(on_net("other", "one", "two", "more"))
+    followed = with_parts(present, other, ["two"]).template["resources"]
+    assert followed.keys() == present.resources.keys() | {"other", "other_subnet"}
+    assert {name for name, one in followed.items() if one != present.resources.get(name)} == {
+        "two_port",
+        "other",
+        "other_subnet",
+    }
+    added = with_parts(present, other, ["more"]).template["resources"]
+    assert added.keys() == present.resources.keys() | {"other", "other_subnet", "more", "more_port"}
+    resources = {name: server(flavor={"get_param": ["nfv", "VDU", "VDU1", "flavor"]}) for name in ("one", "two")}
+    small, large = (read(resources, VDU1={"flavor": flavor}) for flavor in ("small", "large"))
+    assert with_parts(small, large, ["two"]) == small.definition, "its value is that of a machine that is not named"
+    assert with_parts(small, large, ["one", "two"]) == large.definition
 
 
 def test_a_value_that_only_the_new_form_has_is_taken_back() -> None:

@@ -12,6 +12,7 @@ from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     HealResources,
+    LeftPackage,
     RestoreResources,
     ScaleResources,
     StackCommand,
@@ -30,8 +31,8 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members, unfinished_groups
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
-from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier, with_parts
+from kubevnfm_infra_openstack.domain.scaling import Resized, groups_of, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input, with_nfv
@@ -89,8 +90,11 @@ class StackChanges:
             names = [s.name for s in live.facts.servers if s.server_id in command.leaving]
             change = await self._made_of_topology(command, cloud, live, flavour, given, tags, names)
         else:
-            found = await self._resized(flavour, live.definition, command.counts, live.counts)
+            definition = await self._with_new_groups(command, cloud, live, flavour, given)
+            found = await self._resized(flavour, definition, command.counts, live.counts)
             change = _changed(command, tags, found)
+            if definition is not live.definition:
+                change = _whole(command, tags, await completed(change, definition))
         await check_increase(cloud, live.definition, await completed(change, live.definition))
         return Wanted(change, members(live.stack, live.contents.resources, command.leaving))
 
@@ -103,6 +107,13 @@ class StackChanges:
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
+        elif command.left_package is not None:
+            present = await _read(live.definition)
+            target = await self._of_new_package(command, command.left_package, cloud, live, flavour, given)
+            definition = with_parts(present, target, _whole_parts(live.facts, command.servers))
+            if definition is not live.definition:
+                change = _whole(command, tags, definition)
+                await check_increase(cloud, live.definition, definition)
         by_type = {SERVER: command.servers, VOLUME: command.volumes}
         broken = [r for r in live.contents.resources if r.physical_id and r.physical_id in by_type.get(r.type, ())]
         return Wanted(change, broken)
@@ -189,6 +200,50 @@ class StackChanges:
                 return change
             if command.instantiate_request:
                 command = command.model_copy(update={"request": command.instantiate_request})
+        change = await self._from_package(command, cloud, tags, before, flavour, given, command.changed_vdus)
+        # With the present stack: the machines that a rolling update has changed have taken their share already.
+        await check_increase(cloud, present, await completed(change, present))
+        return change
+
+    async def _of_new_package(
+        self,
+        command: StackCommand,
+        left: LeftPackage,
+        cloud: Cloud,
+        live: LiveStack,
+        flavour: PackageFlavour,
+        given: Granted,
+    ) -> ReadDefinition:
+        """Return what the stack would be by the command's package: it has the template of the one that a modification left."""
+        if flavour.hot is None:
+            change = await self._made_of_topology(command, cloud, live, flavour, given, (), is_new=True)
+        else:
+            command = command.model_copy(update={"request": left.instantiate_request})
+            change = await self._from_package(command, cloud, (), live.definition, flavour, given)
+        return await _read(await completed(change, live.definition))
+
+    async def _with_new_groups(
+        self, command: ScaleResources, cloud: Cloud, live: LiveStack, flavour: PackageFlavour, given: Granted
+    ) -> StackDefinition:
+        """Return the stack's definition, with the groups of those VDUs to scale that it has none of by the package that a modification left."""
+        vdus = {vdu for vdu, count in command.counts.items() if count and not live.counts.get(vdu)}
+        if command.left_package is None or not vdus:
+            return live.definition
+        target = await self._of_new_package(command, command.left_package, cloud, live, flavour, given)
+        groups = groups_of(target.definition, target.nested, flavour.vnfd, vdus)
+        return with_parts(await _read(live.definition), target, groups - resources_of(live.definition.template).keys())
+
+    async def _from_package(
+        self,
+        command: StackCommand,
+        cloud: Cloud,
+        tags: tuple[str, ...],
+        before: StackDefinition,
+        flavour: PackageFlavour,
+        given: Granted,
+        changed_vdus: Collection[str] = (),
+    ) -> StackChange:
+        """Return the change to the template and parameters that a new stack of the command's package would have."""
         present_ips = present_fixed_ips(before)
         order = await self.orders.order(command, cloud, tags=tags, is_new=False, present_ips=present_ips)
         definition = await definition_of(order)
@@ -197,16 +252,13 @@ class StackChanges:
         if command.user_data is None and not given.grant.get("zones"):
             # A machine does not leave its zone for that of another setting, since Heat would replace it.
             parameters = _with_kept_vdus(parameters, before, only=zone_names())
-        if command.changed_vdus:
-            parameters = _with_kept_vdus(parameters, before, changed=_entries(command.changed_vdus, flavour.vnfd))
+        if changed_vdus:
+            parameters = _with_kept_vdus(parameters, before, changed=_entries(changed_vdus, flavour.vnfd))
             definition = replace(definition, parameters=parameters)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
             top, parameters = found.template or top, {**parameters, **found.parameters}
-        change = StackChange(tags, command.timeout_s, top, order.files, parameters, is_whole=True)
-        # With the present stack: the machines that a rolling update has changed have taken their share already.
-        await check_increase(cloud, present, await completed(change, present))
-        return change
+        return StackChange(tags, command.timeout_s, top, order.files, parameters, is_whole=True)
 
     async def restored(
         self, command: RestoreResources, before: StackDefinition, live: LiveStack, tags: tuple[str, ...]
@@ -311,6 +363,8 @@ class StackChanges:
         given: Granted,
         tags: tuple[str, ...],
         leaving: Sequence[str] = (),
+        *,
+        is_new: bool = False,
     ) -> StackChange:
         """Return the change to a template that is made from the VNFD for the command's counts."""
         # Instances keep their resource names, so Heat keeps their machines.
@@ -319,10 +373,16 @@ class StackChanges:
         live = replace(live, definition=_without_lost_ports(live))
         wanted = await self._connected(command, cloud, live, given, images)
         # A change of package decides about every machine; any other change leaves the present ones as they are.
-        present = None if isinstance(command, ChangeTemplate) else live.definition.template
+        present = None if is_new or isinstance(command, ChangeTemplate) else live.definition.template
         named = given.ports.points.keys()
         template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present, named)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
+
+
+def _whole_parts(facts: StackResources, servers: Collection[str]) -> frozenset[str]:
+    """Return the parts of the stack all of whose servers are among these."""
+    others = {server.group or server.name for server in facts.servers if server.server_id not in servers}
+    return frozenset(server.group or server.name for server in facts.servers) - others
 
 
 def _without_lost_ports(live: LiveStack) -> StackDefinition:

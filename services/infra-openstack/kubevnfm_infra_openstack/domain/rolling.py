@@ -19,7 +19,7 @@ import copy
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -120,10 +120,15 @@ def separable(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) 
     return _kept(new, old, names)[0]
 
 
-def _kept(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return those of the parts that can keep their old form, and those of the resources that are gone that can stay."""
+def _kept(
+    new: ReadDefinition, old: ReadDefinition, names: Collection[str], *, takes_gone: bool = True
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return those of the parts that can keep their old form, and those of the resources that are gone that can stay.
+
+    ``takes_gone``: False: nothing that is gone stays.
+    """
     keeping = frozenset(name for name in names if name in old.owned and name in new.resources)
-    gone = _gone(new, old)
+    gone = _gone(new, old) if takes_gone else frozenset()
     groups = _connected(old, gone)
     while True:
         earlier = _owned(old, keeping) | gone
@@ -156,15 +161,36 @@ def with_earlier(new: ReadDefinition, old: ReadDefinition, names: Collection[str
 
     An old resource that cannot stay beside the new ones, because both read one value, is left out unless a part needs it.
     """
-    earlier = _owned(old, names) | _kept(new, old, names)[1]
+    between = _joined(new, old, _owned(old, names) | _kept(new, old, names)[1])
+    # Heat gives the members of a group their new form one after the other; those that wait name the earlier files.
+    return replace(between, files={**old.definition.files, **between.files})
+
+
+def with_parts(present: ReadDefinition, other: ReadDefinition, names: Collection[str]) -> StackDefinition:
+    """Return the present definition in which those of these parts that can have the other's form without the rest have it.
+
+    A part that the present one lacks is added. The present definition itself if there is no such part.
+    """
+    added = {name for name in names if name in other.owned and name not in present.resources}
+    taken = _kept(present, other, names, takes_gone=False)[0] | added
+    return _joined(present, other, _owned(other, taken)) if taken else present.definition
+
+
+def _joined(new: ReadDefinition, old: ReadDefinition, earlier: Collection[str]) -> StackDefinition:
+    """Return the new definition with the old form of these resources, and with what they need."""
     resources = {**new.resources, **{name: old.resources[name] for name in earlier}}
-    # An old resource may refer to a shared one that the new template does not have.
+    owned = _owned(old, old.owned)
+    # An old resource may refer to a shared one that the new template does not have, and a subnet refers to that one.
     left = list(earlier)
     while left:
-        for name in old.references[left.pop()] - resources.keys():
+        last = left.pop()
+        beside = (
+            () if last in owned else {n for n, others in old.references.items() if last in others and n not in owned}
+        )
+        for name in (old.references[last] | frozenset(beside)) - resources.keys():
             resources[name] = old.resources[name]
             left.append(name)
-    added = earlier | (resources.keys() - new.resources.keys())
+    added = {*earlier, *(resources.keys() - new.resources.keys())}
     template = {**new.definition.template, "resources": resources}
     declarations = dict(declared(new.definition.template))
     parameters, files = dict(new.definition.parameters), dict(new.definition.files)

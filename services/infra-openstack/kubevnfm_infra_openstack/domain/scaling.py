@@ -8,7 +8,7 @@ update of the stack undoes it, because the update restores the size of the templ
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -92,6 +92,12 @@ def with_sizes(template: Template, nested: Templates, vnfd: Flavour, counts: Map
             changed = copy.deepcopy(dict(template))
         changed["resources"][name]["properties"][size] = counts[vdu]
     return changed
+
+
+def groups_of(definition: StackDefinition, nested: Templates, vnfd: Flavour, vdus: Collection[str]) -> frozenset[str]:
+    """Return the names of the groups that scale these VDUs."""
+    groups = {n: one for n, one in resources_of(definition.template).items() if str(one.get("type")) in _SIZE}
+    return frozenset(name for name, group in groups.items() if vdu_of_group(name, group, vnfd, nested) in vdus)
 
 
 def vdu_of_group(name: str, group: Template, vnfd: Flavour, nested: Templates) -> str | None:

@@ -1,20 +1,42 @@
-"""The phases of a management driver: the command carries the cluster as the request was read."""
+"""Machines: the phases of a management driver, and a package that a modification names for machines that stay."""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from kubevnfm_cluster.request import read_cluster_parameters
+from kubevnfm_csar.vnfd.model import (
+    Cp,
+    Flavour,
+    Level,
+    PhaseDriver,
+    ScalingAspect,
+    Storage,
+    Vdu,
+    VirtualLink,
+    Vnfd,
+)
+from kubevnfm_events import PackageRef
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_events.stacks import StorageFacts, UserData
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
-from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
+from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.machines.carrying import carried_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
+from kubevnfm_store.query import Stored
 from worlds.lcm_builders import (
     CLUSTER_PARAMETERS,
+    PACKAGE,
     RESOURCES,
     RING,
     a_terminate_draft,
@@ -116,3 +138,123 @@ def test_the_phase_has_the_time_that_the_requests_limits_add_up_to(node_install:
     cluster = READ.model_copy(update={"x_timeouts": READ.x_timeouts.model_copy(update={"node_install": node_install})})
     steps = SEQUENCES.planned(an_instantiate_draft(cluster_parameters=cluster))
     assert {step.id: step.timeout_s for step in steps}["instantiate_end"] == seconds
+
+
+def a_flavour(**changes: Any) -> Flavour:
+    """Return the flavour of a master and up to three workers with a volume each, at two levels."""
+    aspect = ScalingAspect(aspect_id="workers", max_scale_level=2, deltas=({"workerNode": 1},))
+    facts: dict[str, Any] = {
+        "flavour_id": "simple",
+        "file": "df.yaml",
+        "vdus": {name: Vdu(vdu_id=name, max_instances=3) for name in ("masterNode", "workerNode")},
+        "cps": {"masterNode_CP1": Cp(cp_id="masterNode_CP1", vdu_id="masterNode", is_external=True)},
+        "virtual_links": {"inner": VirtualLink(virtual_link_id="inner")},
+        "storages": {"disk": Storage(storage_id="disk")},
+        "aspects": {"workers": aspect},
+        "levels": {"two": Level(level_id="two")},
+        "initial_deltas": {"masterNode": 1, "workerNode": 1},
+    }
+    return Flavour(**{**facts, **changes})
+
+
+def a_vnfd(flavour: Flavour, vnfd_id: str = "vnfd-2") -> Vnfd:
+    facts = {"provider": "p", "product_name": "n", "software_version": "1", "descriptor_version": "1"}
+    return Vnfd(vnfd_id=vnfd_id, flavours={flavour.flavour_id: flavour}, **facts)
+
+
+class OfTopology:
+    """A catalogue of packages without Base HOT, except those of ``hots``."""
+
+    def __init__(self, *hots: str) -> None:
+        self.hots = hots
+
+    async def base_hot(self, package_id: str, flavour_id: str) -> object:
+        return object() if package_id in self.hots else None
+
+    async def file_names(self, package_id: str) -> frozenset[str]:
+        return frozenset()
+
+
+def standing(user_data: UserData | None = None) -> VnfUnderChange:
+    """Return a VNF with a master and two workers, at level 1 of the workers."""
+    info = InstantiatedVnfInfo(
+        flavour_id="simple", vnf_state="STARTED", scale_status=(ScaleInfo(aspect_id="workers", scale_level=1),)
+    )
+    resources = RESOURCES.model_copy(update={"volumes": (StorageFacts(name="disk", resource_id="volume-1"),)})
+    stack = StackDeployment(kind="stack", vim_key="vim-1", stack_name="vnf-inst-1", resources=resources)
+    record = an_instance(instantiated_vnf_info=info).with_internals(
+        deployments=(stack,),
+        instantiation_level_id="two",
+        user_data=user_data,
+        connections={
+            "extVirtualLinks": [{"id": "e", "resourceId": "net0", "extCps": [{"cpdId": "masterNode_CP1"}]}],
+            "extManagedVirtualLinks": [{"id": "m", "resourceId": "net1", "vnfVirtualLinkDescId": "inner"}],
+        },
+    )
+    flavour = a_flavour()
+    vnf = UnderChange(Stored("inst-1", 1, {}), record, PACKAGE, a_vnfd(flavour, "vnfd-1"), flavour, info)
+    return VnfUnderChange.of_machines(vnf)
+
+
+NEW = PackageRef(package_id="pkg-2", vnfd_id="vnfd-2", checksum="01")
+ASPECT = ScalingAspect(aspect_id="workers", max_scale_level=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"flavour_id": "large"}, "lacks the flavour simple that the VNF has; it has large"),
+        ({"vdus": {"masterNode": Vdu(vdu_id="masterNode")}}, "lacks the VDU workerNode"),
+        (
+            {"vdus": {name: Vdu(vdu_id=name, max_instances=1) for name in ("masterNode", "workerNode")}},
+            "2 machines of workerNode, whose max_number_of_instances is 1",
+        ),
+        ({"storages": {}}, "lacks the storage disk that the VNF has; it has none"),
+        ({"cps": {}}, "lacks the connection point masterNode_CP1"),
+        ({"virtual_links": {}}, "lacks the virtual link inner"),
+        ({"levels": {"one": Level(level_id="one")}}, "lacks the instantiation level two that the VNF has; it has one"),
+        ({"aspects": {}}, "lacks the scaling aspect workers"),
+        ({"aspects": {"workers": ASPECT}}, "the VNF is at scale level 1 of workers; the package has 0 at most"),
+        (
+            {
+                "phases": {
+                    "instantiate_end": PhaseDriver(
+                        phase="instantiate_end", name="mgmt-drivers-kubernetes", file="k8s.py"
+                    )
+                }
+            },
+            "the management driver of instantiate_end is none; the package has mgmt-drivers-kubernetes",
+        ),
+    ],
+)
+async def test_a_package_that_lacks_what_the_vnf_has_is_refused_by_name(changes: dict[str, Any], refusal: str) -> None:
+    packages = cast("PackageCatalogue", OfTopology())
+    with pytest.raises(Unprocessable, match=refusal):
+        await carried_machines(packages, standing(), NEW, a_vnfd(a_flavour(**changes)))
+
+
+async def test_a_package_of_another_form_or_without_the_user_data_is_refused() -> None:
+    vnfd = a_vnfd(a_flavour())
+    for hots, why in ((("pkg-1",), "has no Base HOT"), (("pkg-2",), "has a Base HOT, and the present one has none")):
+        with pytest.raises(Unprocessable, match=why):
+            await carried_machines(cast("PackageCatalogue", OfTopology(*hots)), standing(), NEW, vnfd)
+    user_data = UserData(path="UserData/own.py", class_name="Own")
+    with pytest.raises(Unprocessable, match=r"no file UserData/own\.py"):
+        await carried_machines(cast("PackageCatalogue", OfTopology()), standing(user_data), NEW, vnfd)
+
+
+async def test_the_vnf_shows_the_levels_of_the_new_package_and_keeps_which_template_its_stack_has() -> None:
+    packages, vnf = cast("PackageCatalogue", OfTopology()), standing()
+    more = {**a_flavour().aspects, "others": ScalingAspect(aspect_id="others", max_scale_level=4)}
+    carried = await carried_machines(packages, vnf, NEW, a_vnfd(a_flavour(aspects=more)))
+    record = carried.on(vnf.record)
+    assert record.stack is not None
+    assert record.stack.left_package == PACKAGE
+    info = record.vnf.instantiated_vnf_info
+    assert info is not None
+    assert {one.aspect_id: one.scale_level for one in info.scale_status or ()} == {"workers": 1, "others": 0}
+    assert {one.aspect_id: one.scale_level for one in info.max_scale_levels or ()} == {"workers": 2, "others": 4}
+    # Back to the first package: the stack has its template already.
+    again = VnfUnderChange.of_machines(UnderChange(vnf.stored, record, NEW, vnf.vnfd, vnf.flavour, info))
+    back = await carried_machines(packages, again, PACKAGE, a_vnfd(a_flavour(), "vnfd-1"))
+    assert back.left_package is None

@@ -242,13 +242,20 @@ class Engine:
         stack.became("CREATE", "IN_PROGRESS", "Stack CREATE started")
         self._raise_in_outer(holder, await self._traversal.settle(stack, stack.generation))
 
-    async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Update the nested stack of a resource; raise ResourceFailure."""
+    async def update_nested(
+        self, holder: Resource, template: Template, environment: Environment, *, is_batch: bool = False
+    ) -> None:
+        """Update the nested stack of a resource; raise ResourceFailure.
+
+        ``is_batch``: in a rolling update, where members that keep their definition read the earlier files.
+        """
         stack = holder.nested
         if stack is None:
             await self.create_nested(holder, template, environment)
             return
-        stack.use(template, environment, holder.stack.files, {})
+        # Source: heat.engine.grouputils.get_child_template_files.
+        files = {**stack.files, **holder.stack.files} if is_batch else holder.stack.files
+        stack.use(template, environment, files, {})
         self._prepare_nested(stack)
         stack.updated = now_z()
         stack.generation += 1

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
+from kubevnfm_events.common import PackageRef
 from kubevnfm_events.objects import (
     ClaimedVolume,
     HookFacts,
@@ -94,6 +95,8 @@ class StackDeployment(SolType):
     stack_name: str
     resources: StackResources | None = None
     """None until infra-openstack has reported them."""
+    left_package: PackageRef | None = None
+    """The package whose template it has, if a modification has named another one since; None: that of the instance."""
 
 
 class ReleaseDeployment(SolType):
@@ -263,6 +266,10 @@ class InstanceRecord(BaseModel):
     def with_resources(self, resources: StackResources) -> Self:
         """Return the record with the present resources of its stack."""
         return self._with_deployment(StackDeployment, resources=resources)
+
+    def with_left_package(self, package: PackageRef | None) -> Self:
+        """Return the record with the package whose template its stack has; None: that of the instance."""
+        return self._with_deployment(StackDeployment, left_package=package)
 
     @property
     def release(self) -> ReleaseDeployment | None:

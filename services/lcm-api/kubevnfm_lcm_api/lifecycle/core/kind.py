@@ -11,7 +11,7 @@ from kubevnfm_clients.multicloud.networks import NetworkRequest
 from kubevnfm_clients.multicloud.volumes import VolumeMountRequest
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -32,7 +32,7 @@ from kubevnfm_store.query import Stored
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack, ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
 
@@ -187,6 +187,17 @@ class VnfKind(ABC):
         """Return the change to another package."""
         raise self._unsupported(vnf, CHANGE_VNFPKG)
 
+    async def carried(self, vnf: UnderChange, package: PackageRef, vnfd: Vnfd) -> CarriedStack | None:
+        """Return what a modification to another package changes for resources that stay; None: nothing.
+
+        Raises Unprocessable if they are not what the new package describes.
+        """
+        if _shape(vnfd) != _shape(vnf.vnfd):
+            # A modification sends no command, so the resources stay as they are.
+            why = "the package differs in more than its software images; use change_vnfpkg for this package"
+            raise Unprocessable("vnfdId", why)
+        return None
+
     async def modify(
         self, vnf: UnderChange, common: ModifyScriptedDraft, request: VnfInfoModificationRequest
     ) -> ModifyDraft | None:
@@ -198,3 +209,16 @@ class VnfKind(ABC):
 
     def _unsupported(self, vnf: UnderChange, task: str) -> TaskUnsupported:
         return TaskUnsupported(task, self.why_unsupported(vnf.record, task))
+
+
+def _shape(vnfd: Vnfd) -> Any:
+    """Return the part of a descriptor that a modification must not change: all but images, files and digests."""
+    flavours = vnfd.model_dump(mode="json")["flavours"]
+    for flavour in flavours.values():
+        for part in (*flavour["vdus"].values(), *flavour["storages"].values()):
+            part.pop("image", None)
+        for name in ("file", "description", "package_changes", "initial_values"):
+            flavour.pop(name, None)
+        for driver in flavour["phases"].values():
+            driver.pop("sha256", None)
+    return flavours

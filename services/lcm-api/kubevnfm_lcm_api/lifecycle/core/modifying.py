@@ -7,14 +7,37 @@ from typing import Any, ClassVar
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+
+
+class CarriedStack(BaseModel):
+    """A stack that stays as it is under another package: what the VNF shows and supports by the new descriptor."""
+
+    model_config = ConfigDict(frozen=True)
+
+    left_package: PackageRef | None = None
+    """The package whose template the stack has; None: the new one."""
+    scale_status: tuple[ScaleInfo, ...] = ()
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    tasks: tuple[str, ...] = ()
+
+    def on(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with these facts."""
+        info = instance.vnf.instantiated_vnf_info
+        assert info is not None
+        levels = {"scale_status": self.scale_status or None, "max_scale_levels": self.max_scale_levels or None}
+        changed = instance.with_vnf(instantiated_vnf_info=info.model_copy(update=levels))
+        changed = changed.with_internals(external_cps=self.external_cps, tasks=self.tasks)
+        return changed.with_left_package(self.left_package)
 
 
 class ModifyDraft(Draft):
@@ -37,6 +60,8 @@ class ModifyDraft(Draft):
     """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
     """VnfInfoModifications: the requested changes, in v2 form."""
+    carried: CarriedStack | None = None
+    """If the package of a VNF of machines changes."""
     new_inputs: Inputs | None = None
     """Those of the objects of a CNF of the multi-cloud API, if the package changes."""
 
@@ -62,6 +87,8 @@ class ModifyDraft(Draft):
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its information changed."""
         changed = instance.with_vnf(**self.vnf, **self.free, **dict.fromkeys(self.removed))
+        if self.carried is not None:
+            changed = self.carried.on(changed)
         if self.vim_connections is not None:
             changed = changed.with_vnf(vim_connection_info=self.vim_connections)
         info = changed.vnf.instantiated_vnf_info

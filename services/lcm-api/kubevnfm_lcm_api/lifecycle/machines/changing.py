@@ -261,6 +261,11 @@ class ReplaceVmDraft(ChangeVmDraft):
         """That of the new package."""
         return self.package.vnfd_id if self.is_new_package else None
 
+    @property
+    def servers_leaving(self) -> tuple[str, ...]:
+        """The machines of VDUs that the new flavour or package lacks."""
+        return tuple(server.server_id for server in self.before.servers if server.vdu_id not in self.counts)
+
     def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
         """As for every change, with the parameters of the grant."""
         parameters = {**self.parameters, **(grant.additional_params or {})}
@@ -268,7 +273,8 @@ class ReplaceVmDraft(ChangeVmDraft):
 
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """As for every change; Nova rebuilds and resizes the machines that stay, in place."""
-        update = existing_servers(self.before.servers, "update", self.vim_key)
+        staying = [server for server in self.before.servers if server.vdu_id in self.counts]
+        update = existing_servers(staying, "update", self.vim_key)
         return replace(super().grant_resources(flavour), update=list(update))
 
     def resources_for_package(self, flavour: Flavour) -> Resources:
@@ -319,7 +325,7 @@ class ReplaceVmDraft(ChangeVmDraft):
             vnf_configurable_properties={**vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
             instantiated_vnf_info=info.model_copy(update={"additional_params": self.parameters or None}),
         )
-        return done.with_internals(
+        return done.with_left_package(None).with_internals(
             request=self.instantiate_request,
             parameters=self.parameters,
             # Read from these parameters with the next request: scripts may have built another cluster.

@@ -90,7 +90,8 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """As for every change; a cluster that was built again has other access data."""
-        return self.with_own_vim(super().completed(instance))
+        done = super().completed(instance)
+        return self.with_own_vim(done.with_left_package(None) if self.is_recreated else done)
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """As for every change; a deleted stack holds nothing."""

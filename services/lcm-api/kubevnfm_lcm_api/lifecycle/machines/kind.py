@@ -11,6 +11,7 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
+from kubevnfm_events import PackageRef
 from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -29,8 +30,10 @@ from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels, Replacement, UnderChange, VnfKind
+from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.carrying import carried_machines
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import connected_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
@@ -127,6 +130,9 @@ class Machines(VnfKind):
     async def connect(self, vnf: UnderChange, asked: Asked[ChangeExtVnfConnectivityRequest]) -> ConnectVmDraft:
         machines = VnfUnderChange.of_machines(vnf)
         return await connected_machines(self._packages, self._vim_entries, machines, asked)
+
+    async def carried(self, vnf: UnderChange, package: PackageRef, vnfd: Vnfd) -> CarriedStack:
+        return await carried_machines(self._packages, VnfUnderChange.of_machines(vnf), package, vnfd)
 
     async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)

@@ -13,6 +13,7 @@ from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
+from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
@@ -35,6 +36,16 @@ async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None
         return
     if await packages.base_hot(package.package_id, flavour_id) is None:
         raise Unprocessable(_FILE, f"user data need a Base HOT; the package has none for flavour {flavour_id}")
+    await check_user_data_file(packages, package, user_data)
+
+
+async def check_user_data_file(
+    packages: PackageCatalogue, package: PackageRef, user_data: UserData, *, place: str | None = None
+) -> None:
+    """Raise Unprocessable, for ``place`` if it is given, for user data that the package lacks or that cannot run."""
+    names = await packages.file_names(package.package_id)
+    if user_data.path not in names:
+        raise Unprocessable(place or _FILE, f"the package has no file {user_data.path}, whose user data the VNF has")
     content = await packages.file(package.package_id, user_data.path, limit_bytes=_LARGEST)
     if content is None:
         return
@@ -42,11 +53,12 @@ async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None
     text = content.decode("utf-8", "replace")
     if re.search(rf"\b{re.escape(user_data.class_name)}\b", text) is None and _DYNAMIC.search(text) is None:
         defined = ", ".join(re.findall(r"^class\s+(\w+)", text, flags=re.MULTILINE)) or "none"
-        raise Unprocessable(_CLASS, f"{user_data.path} defines no class {user_data.class_name}; its classes: {defined}")
-    names = await packages.file_names(package.package_id)
+        raise Unprocessable(
+            place or _CLASS, f"{user_data.path} defines no class {user_data.class_name}; its classes: {defined}"
+        )
     problem = await asyncio.to_thread(user_data_problem, content, user_data.path, names)
     if problem:
-        raise Unprocessable(_FILE, f"{user_data.path} cannot be run: {problem}")
+        raise Unprocessable(place or _FILE, f"{user_data.path} cannot be run: {problem}")
 
 
 def check_placement(flavour: Flavour, *, has_zones: bool) -> None:

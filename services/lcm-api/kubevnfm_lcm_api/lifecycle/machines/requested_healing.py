@@ -46,7 +46,8 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     change = vnf.change(asked, OperationType.HEAL, asked.request.additional_params, files)
     await check_user_data(packages, change)
     # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
-    counts = vnf.counts if any(vnf.counts.values()) else vnf.declared_counts
+    present = vnf.counts_to_make if is_recreated else vnf.counts
+    counts = present if any(vnf.counts.values()) else vnf.declared_counts
     plain = HealVmDraft(
         **{**vars(change), "counts": counts},
         servers=tuple(servers),

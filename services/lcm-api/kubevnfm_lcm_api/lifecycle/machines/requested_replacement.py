@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -124,9 +124,6 @@ async def changed_package(
         flavour = vnfd.flavour(vnf.flavour.flavour_id)
     except UnknownFlavour as error:
         raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
-    missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
-    if missing:
-        raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
     base_hot = await packages.base_hot(named.package_id, flavour.flavour_id)
     if base_hot is None:
         check_placement(flavour, has_zones=True)
@@ -144,7 +141,8 @@ async def changed_package(
         flavour=flavour,
         level_id=None,
         levels=levels,
-        counts={**flavour.initial_counts(), **vnf.counts},
+        # The machines of VDUs that the new package lacks leave.
+        counts={**flavour.initial_counts(), **{n: c for n, c in vnf.counts_to_make.items() if n in flavour.vdus}},
         change=change,
         is_granted_outside=is_granted_outside,
     )
@@ -285,7 +283,7 @@ async def replaced(
         )
     check_machine_drivers(flavour)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
-    connections, named = _wanted_links(vnf, asked.request)
+    connections, named = _wanted_links(vnf, asked.request, flavour)
     parameters = {**internals.parameters, **asked.request.additional_params}
     as_instantiated = {
         "flavourId": flavour.flavour_id,
@@ -363,10 +361,15 @@ async def _check_template(
         check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 
 
-def _wanted_links(vnf: VnfUnderChange, request: Request) -> tuple[dict[str, Any], Sequence[ExtVirtualLinkData]]:
+def _wanted_links(
+    vnf: VnfUnderChange, request: Request, flavour: Flavour
+) -> tuple[dict[str, Any], Sequence[ExtVirtualLinkData]]:
     """Return the external and managed links after the change, and the external ones that the request names."""
     before = vnf.record.internals.connections
-    present = shown_links(before.get(_EXTERNAL) or (), vnf.info)
+    left = {
+        cp_id for cp_id, cp in vnf.flavour.cps.items() if cp.vdu_id in vnf.flavour.vdus.keys() - flavour.vdus.keys()
+    } - flavour.cps.keys()
+    present = _without_points(shown_links(before.get(_EXTERNAL) or (), vnf.info), left)
     named = with_known_entries(request.ext_virtual_links, present, vnf.info)
     managed = [
         link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
@@ -375,3 +378,9 @@ def _wanted_links(vnf: VnfUnderChange, request: Request) -> tuple[dict[str, Any]
         _EXTERNAL: changed_links(present, named),
         _MANAGED: managed or list(before.get(_MANAGED) or ()),
     }, named
+
+
+def _without_points(links: Sequence[Mapping[str, Any]], points: Collection[str]) -> list[dict[str, Any]]:
+    """Return the links without these connection points; a link that has no other is left out."""
+    without = [{**link, "extCps": [cp for cp in link["extCps"] if cp["cpdId"] not in points]} for link in links]
+    return [link for link, before in zip(without, links, strict=True) if link["extCps"] or not before["extCps"]]

@@ -10,7 +10,7 @@ from typing import Any, Self
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion, VimConnection
-from kubevnfm_events.stacks import StackResources, UserData
+from kubevnfm_events.stacks import LeftPackage, StackResources, UserData
 from kubevnfm_secrets import hide
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
@@ -65,6 +65,13 @@ class VnfUnderChange(UnderChange):
         """The number of machines of every VDU that its descriptor gives for the present scale levels."""
         return declared_counts(self.flavour, self.record.internals.instantiation_level_id, self.scale_levels)
 
+    @property
+    def counts_to_make(self) -> dict[str, int]:
+        """The same for a stack with the template of the instance's package: that may have VDUs that the present one lacks."""
+        if self.stack.left_package is None:
+            return self.counts
+        return {vdu_id: count or self.declared_counts[vdu_id] for vdu_id, count in self.counts.items()}
+
     def link_rules(self, flavour: Flavour, hot: BaseHot | None, *, has_user_data: bool) -> LinkRules:
         """Return what decides about the links of a change to the flavour, which has this Base HOT."""
         vim_id = self.record.vnf.vim_connection_info[self.vim_key].vim_id
@@ -89,6 +96,15 @@ class VnfUnderChange(UnderChange):
         """Return the vimConnectionInfo of a request about the VNF. Raises InvalidInput, Unprocessable."""
         present = self.record.vnf.vim_connection_info[self.vim_key]
         return await vim_entries.changed(given, self.vim_key, present, version)
+
+    @property
+    def _left_package(self) -> LeftPackage | None:
+        """The package whose template the stack has, if it is not that of the instance."""
+        package, internals = self.stack.left_package, self.record.internals
+        if package is None:
+            return None
+        links = {name: links for name, links in internals.connections.items() if links}
+        return LeftPackage(package=package, instantiate_request={**internals.request, **links})
 
     def change(
         self,
@@ -123,6 +139,7 @@ class VnfUnderChange(UnderChange):
             user_data=named or internals.user_data,
             counts=self.counts,
             connections=internals.connections,
+            left_package=self._left_package,
             connections_before=internals.connections,
             external_cps=internals.external_cps,
             scale_status=self.info.scale_status or (),

@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED, check_declared
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack, ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
@@ -44,7 +44,7 @@ async def accept(
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
     Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
-    declare, and for a package that differs in more than its software images. A CNF whose VNFD maps
+    declare, and for a package that does not describe what the VNF has. A CNF whose VNFD maps
     ``modify_information_end`` to ``mgmt-container-update`` also gets the package's configuration and images.
     """
     request = asked.request
@@ -57,7 +57,7 @@ async def accept(
     changed: dict[str, Any] = {to_camel(name): value for name, value in vnf.items() if value is not None}
     package = await _new_package(on, record, request)
     present, described = await on.package_of(record)
-    vnfd = described if package is None else await _new_vnfd(on, record, described, package)
+    vnfd, carried = await _new_vnfd(on, stored, record, (present, described), package)
     if package is not None:
         vnf.update(identity(vnfd, package))
         changed.update({to_camel(name): value for name, value in identity(vnfd, package).items()})
@@ -87,10 +87,10 @@ async def accept(
         new_vim_ids=_new_vim_ids(record, connections or {}),
         vnfc_properties=properties,
         changed=changed,
+        carried=carried,
         new_inputs=_new_inputs(record, package),
     )
-    info = record.vnf.instantiated_vnf_info
-    if info is not None:
+    if (info := record.vnf.instantiated_vnf_info) is not None:
         scripts = scripts_of(described.flavour(info.flavour_id), OperationType.MODIFY_INFO)
         scripted = ModifyScriptedDraft(
             **vars(draft),
@@ -167,15 +167,25 @@ async def _new_package(
     return usable
 
 
-async def _new_vnfd(on: RequestServices, record: InstanceRecord, present: Vnfd, package: PackageRef) -> Vnfd:
-    """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""
+async def _new_vnfd(
+    on: RequestServices,
+    stored: Stored,
+    record: InstanceRecord,
+    present: tuple[PackageRef, Vnfd],
+    package: PackageRef | None,
+) -> tuple[Vnfd, CarriedStack | None]:
+    """Return the descriptor that is valid from now on, and what it changes for resources that stay; ``package``: None: the present one.
+
+    Raises Unprocessable if it does not describe them.
+    """
+    if package is None:
+        return present[1], None
     new = await on.packages.vnfd(package.package_id, package.checksum)
-    if record.vnf.instantiation_state is InstantiationState.INSTANTIATED and _shape(new) != _shape(present):
-        # A modification sends no command, so the machines stay as they are.
-        raise Unprocessable(
-            "vnfdId", "the package differs in more than its software images; use change_vnfpkg for this package"
-        )
-    return new
+    info = record.vnf.instantiated_vnf_info
+    if info is None or record.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
+        return new, None
+    under_change = UnderChange(stored, record, *present, present[1].flavour(info.flavour_id), info)
+    return new, await on.kind_of(record).carried(under_change, package, new)
 
 
 def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnfd) -> dict[str, SecretParams]:
@@ -232,16 +242,3 @@ def _vnfc_properties(record: InstanceRecord, request: VnfInfoModificationRequest
             raise InvalidInput(f"vnfcInfoModifications[{index}]/id", f"the VNF has no VNFC {one.id}")
         found[one.id] = merge_patch(known[one.id].vnfc_configurable_properties or {}, one.vnfc_configurable_properties)
     return found
-
-
-def _shape(vnfd: Vnfd) -> Any:
-    """Return the part of a descriptor that a modification must not change: all but images, files and digests."""
-    flavours = vnfd.model_dump(mode="json")["flavours"]
-    for flavour in flavours.values():
-        for part in (*flavour["vdus"].values(), *flavour["storages"].values()):
-            part.pop("image", None)
-        for name in ("file", "description", "package_changes", "initial_values"):
-            flavour.pop(name, None)
-        for driver in flavour["phases"].values():
-            driver.pop("sha256", None)
-    return flavours

@@ -107,7 +107,9 @@ class StackRunner(Protocol):
         """Create the nested stack of a resource; raise ResourceFailure."""
         ...
 
-    async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
+    async def update_nested(
+        self, holder: Resource, template: Template, environment: Environment, *, is_batch: bool = False
+    ) -> None:
         """Update it; raise ResourceFailure."""
         ...
 

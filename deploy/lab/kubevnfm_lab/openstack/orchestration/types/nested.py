@@ -192,7 +192,7 @@ class AutoScalingGroupType(GroupType):
         if "resource" in changed and resource.nested is not None:
             for size, redefined in _batches(resource.props, len(resource.nested.resources)):
                 template = self.sized(resource, size, redefined)
-                await self.runner.update_nested(resource, template, self.child_environment(resource))
+                await self.runner.update_nested(resource, template, self.child_environment(resource), is_batch=True)
         await super().update(resource, before, changed)
 
     def sized(self, resource: Resource, capacity: int, redefined: int = 0) -> Template:
