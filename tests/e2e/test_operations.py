@@ -334,7 +334,7 @@ async def test_a_rolling_update_to_other_internal_networks_and_back(
 
 
 async def test_a_modification_to_another_package_is_carried_by_what_stands(
-    user: User, v1: User, tmp_path: Path
+    user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
     """API-026, API-059."""
     for number in (1, 2):
@@ -359,6 +359,13 @@ async def test_a_modification_to_another_package_is_carried_by_what_stands(
     await user.do(instance_id, "heal", {"vnfcInstanceId": members})
     shown = await user.instance(instance_id)
     assert vdus(shown) == ["VDU1", "VDU1", "VDU2"], "a heal adds no VDU"
+
+    # The new package has a connection point for which no request has given a network.
+    operation = await v1.start(instance_id, "heal", {})
+    view = await user.rest(operation)
+    assert (view["state"], states(view)["delete_resources"]) == ("FAILED_TEMP", "failed")
+    assert (await user.act(operation, "fail"))["state"] == "FAILED"
+    assert servers_of(await user.instance(instance_id)) == set(await machines(lab, instance_id)) == servers_of(shown)
 
     links = on_link_request(2)
     await user.do(instance_id, "change_vnfpkg", {"vnfdId": ON_LINK[2], **links})

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.documents import parse_heat_yaml
+from kubevnfm_csar.vnfd.model import Flavour, Vdu
 from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, StackOrder, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
@@ -28,6 +29,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.hot import NETWORK, SERVER
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.scaling import with_sizes
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackDefinition, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_sandbox.runs import Limits
@@ -285,6 +287,25 @@ async def test_a_size_that_the_template_sets_itself_is_that_of_the_level(
     assert as_it_is == small == sized
     assert isinstance(large, dict)
     assert large["resources"]["worker_instance"]["properties"]["desired_capacity"] == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "size"),
+    [
+        ("AutoScalingGroup", {"min_size": 1, "max_size": 3}, "desired_capacity"),
+        ("ResourceGroup", {"resource_def": {"type": "VDU1.yaml"}}, "count"),
+    ],
+)
+def test_a_group_without_a_size_gets_that_of_the_level_if_it_is_not_heats_own(
+    kind: str, given: dict[str, Any], size: str
+) -> None:
+    """sequences.md 6.3."""
+    flavour = Flavour(flavour_id="simple", file="df.yaml", vdus={"VDU1": Vdu(vdu_id="VDU1")})
+    template = {"resources": {"VDU1": {"type": f"OS::Heat::{kind}", "properties": given}}}
+    assert with_sizes(template, {}, flavour, {"VDU1": 1}) is None
+    larger = with_sizes(template, {}, flavour, {"VDU1": 3})
+    assert larger is not None
+    assert larger["resources"]["VDU1"]["properties"] == {**given, size: 3}
 
 
 async def test_delete_removes_the_stack_in_any_state(world: World) -> None:

@@ -84,13 +84,17 @@ def with_sizes(template: Template, nested: Templates, vnfd: Flavour, counts: Map
     changed: dict[str, Any] | None = None
     for name, group in resources_of(template).items():
         size = _SIZE.get(str(group.get("type")))
-        value = properties_of(group).get(size) if size is not None else None
+        if size is None:
+            continue
+        given = properties_of(group)
+        # Without a size, Heat makes the smallest group.
+        value = given.get(size, given.get("min_size") if size == _SIZE[AUTO_SCALING_GROUP] else 1)
         vdu = vdu_of_group(name, group, vnfd, nested) if isinstance(value, int | str) else None
-        if size is None or vdu is None or str(value) == str(counts.get(vdu, value)):
+        if vdu is None or str(value) == str(counts.get(vdu, value)):
             continue
         if changed is None:
             changed = copy.deepcopy(dict(template))
-        changed["resources"][name]["properties"][size] = counts[vdu]
+        changed["resources"][name].setdefault("properties", {})[size] = counts[vdu]
     return changed
 
 
