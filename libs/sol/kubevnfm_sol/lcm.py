@@ -107,7 +107,9 @@ class ScaleTarget(SolRequest):
 
     aspect_id: str = Field(min_length=1, max_length=255)
     # Both spellings: a client may be generated from the OpenAPI file or written from the specification.
-    scale_level: int = Field(ge=0, validation_alias=AliasChoices("scaleLevel", "scaleToLevel", "scale_level"))
+    scale_level: int = Field(ge=0, validation_alias=AliasChoices("scaleLevel", "scaleToLevel"))
+    vnfd_id: str | None = None
+    """The VNFD that declares the aspect, if that is not the instance's."""
 
 
 class ScaleVnfToLevelRequest(SolRequest):

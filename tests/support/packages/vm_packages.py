@@ -20,6 +20,11 @@ TWO_POINTS: Final = "7c8fd45e-2b0f-4a39-9c57-840a7f1e3d92"
 ON_LINK: Final = {number: f"8d90e56f-3c1a-4b4a-ad68-951b8a2f4e0{number}" for number in (1, 2, 3)}
 MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
+_DECLARED: Final = {
+    "modifiable_attributes": {"extensions": {"site": "here"}},
+    "configurable_properties": {"is_autoscale_enabled": False},
+}
+"""Attributes that requests can set."""
 
 
 @made_once
@@ -38,7 +43,7 @@ def two_flavours(folder: Path) -> bytes:
             _enlarge(topology)
         (root / f"Definitions/df_{name}.yaml").write_text(yaml.safe_dump(one), encoding="utf-8")
     shutil.copytree(root / "BaseHOT/simple", root / "BaseHOT/large")
-    node["properties"].update(descriptor_id=TWO_FLAVOURS, flavour_id={"get_input": "selected_flavour"})
+    node["properties"].update(_DECLARED, descriptor_id=TWO_FLAVOURS, flavour_id={"get_input": "selected_flavour"})
     top = {
         **{name: whole[name] for name in ("tosca_definitions_version", "description")},
         "imports": [*whole["imports"], "df_simple.yaml", "df_large.yaml"],
@@ -80,7 +85,7 @@ def _with_image(root: Path, vnfd_id: str, image: str) -> bytes:
     shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
     vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
     nodes = vnfd["topology_template"]["node_templates"]
-    nodes["VNF"]["properties"].update(descriptor_id=vnfd_id, software_version="2.0")
+    nodes["VNF"]["properties"].update(_DECLARED, descriptor_id=vnfd_id, software_version="2.0")
     nodes["VDU1"]["properties"]["sw_image_data"]["name"] = image
     (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
     return _packed(root)
@@ -102,7 +107,7 @@ def two_points(folder: Path) -> bytes:
     vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
     topology = vnfd["topology_template"]
     nodes = topology["node_templates"]
-    nodes["VNF"]["properties"]["descriptor_id"] = TWO_POINTS
+    nodes["VNF"]["properties"].update(_DECLARED, descriptor_id=TWO_POINTS)
     for order, name in enumerate(("VDU1_CP2", "VDU1_CP3"), start=1):
         nodes[name] = copy.deepcopy(nodes["VDU1_CP1"])
         nodes[name]["properties"]["order"] = order

@@ -200,6 +200,11 @@ class GivenSettings(Settings):
 
 @pytest.fixture
 def settings() -> Settings:
+    return given_settings()
+
+
+def given_settings() -> Settings:
+    """Return settings for tests."""
     return GivenSettings(
         port=0,
         internal_token=SecretStr(TOKEN),

@@ -26,6 +26,7 @@ from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.problem import ProblemDetails
 
+from kubevnfm_lcm_api.granting.unused import unused_in
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.grant_request import grant_request
@@ -203,7 +204,7 @@ class ExternalGrants:
 
     def _granted(self, record: OccurrenceRecord, granting: Granting, answer: Granted, now: datetime) -> Move:
         try:
-            grant = read_grant(answer.grant, record.occ.id)
+            grant = read_grant(answer.grant, record.occ.id, record.occ.vnf_instance_id)
             draft = SEQUENCES.draft(record.plan, record.draft).granted(grant, granting.request)
         # SOL003: a grant that the VNFM cannot follow ends the operation before any resource is touched.
         except VnfmError as error:
@@ -216,7 +217,9 @@ class ExternalGrants:
                 "grant": grant.model_dump(by_alias=True, exclude_none=True),
             }
         )
-        record = record.model_copy(update={"granting": given, "draft": draft.document(self._ring)})
+        warnings = (*(record.occ.warnings or ()), *unused_in(answer.grant, draft)) or None
+        occ = record.occ.model_copy(update={"warnings": warnings})
+        record = record.model_copy(update={"occ": occ, "granting": given, "draft": draft.document(self._ring)})
         return self._saga.grant(record, grant.id, now)
 
     def _refused(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move | None:

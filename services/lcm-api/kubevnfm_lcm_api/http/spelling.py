@@ -42,9 +42,9 @@ def check_attributes(model: type[BaseModel], document: Mapping[str, Any]) -> Non
 
     An attribute says what is to be done: without it another thing would be done than the caller asks for.
     """
-    wrong = list(islice(_unknown(model, document, ""), _MOST_NAMED))
+    wrong = list(islice(unknown_attributes(model, document), _MOST_NAMED))
     parameters = document.get(_PARAMETERS_OF)
-    if _PARAMETERS_OF in _attributes(model) and isinstance(parameters, Mapping):
+    if _PARAMETERS_OF in attributes_of(model) and isinstance(parameters, Mapping):
         nearly = ((name, _meant(name, PARAMETERS)) for name in parameters)
         found = ((f"{_PARAMETERS_OF}/{name}", f"did you mean {meant}?") for name, meant in nearly if meant is not None)
         wrong += islice(found, _MOST_NAMED)
@@ -52,12 +52,15 @@ def check_attributes(model: type[BaseModel], document: Mapping[str, Any]) -> Non
         raise InvalidInput(*wrong[0], *wrong[1:])
 
 
-def _unknown(model: type[BaseModel], document: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    known = _attributes(model)
+def unknown_attributes(
+    model: type[BaseModel], document: Mapping[str, Any], place: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield place and reason of each attribute that neither the type nor the types of SOL003 in it have."""
+    known = attributes_of(model)
     for name, value in document.items():
         here = f"{place}/{escaped(shown(name))}" if place else escaped(shown(name))
         if name in known:
-            inner = _inner(model).get(name)
+            inner = inner_types(model).get(name)
             if inner is not None and name not in _OPEN:
                 yield from _unknown_inside(inner, value, here)
         elif value is not None and name != SECRET_NAMES:
@@ -71,13 +74,13 @@ def _unknown_inside(model: type[BaseModel], value: Any, place: str) -> Iterator[
     if isinstance(value, list) and not _is_map(place):
         for index, one in enumerate(value):
             if isinstance(one, Mapping):
-                yield from _unknown(model, one, f"{place}[{index}]")
+                yield from unknown_attributes(model, one, f"{place}[{index}]")
     elif isinstance(value, Mapping) and _is_map(place):
         for name, one in value.items():
             if isinstance(one, Mapping):
-                yield from _unknown(model, one, f"{place}/{escaped(name)}")
+                yield from unknown_attributes(model, one, f"{place}/{escaped(name)}")
     elif isinstance(value, Mapping):
-        yield from _unknown(model, value, place)
+        yield from unknown_attributes(model, value, place)
 
 
 def _is_map(place: str) -> bool:
@@ -85,7 +88,7 @@ def _is_map(place: str) -> bool:
 
 
 @cache
-def _inner(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
+def inner_types(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
     """Return the types of the attributes that hold objects of SOL003: alone, in a list or in a map."""
     found: dict[str, type[BaseModel]] = {}
     for name, field in model.model_fields.items():
@@ -104,7 +107,8 @@ def _types(annotation: Any) -> Iterator[Any]:
 
 
 @cache
-def _attributes(model: type[BaseModel]) -> tuple[str, ...]:
+def attributes_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of a type's attributes on the wire."""
     aliases = [field.validation_alias or field.alias or name for name, field in model.model_fields.items()]
     choices = [alias.choices if isinstance(alias, AliasChoices) else [alias] for alias in aliases]
     return tuple(str(name) for names in choices for name in names)

@@ -29,7 +29,7 @@ OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 
 
 def a_grant(**more: Any) -> Grant:
-    return read_grant({"id": "g", "vnfInstanceId": "inst-1", "vnfLcmOpOccId": "op-1", **more}, "op-1")
+    return read_grant({"id": "g", "vnfInstanceId": "inst-1", "vnfLcmOpOccId": "op-1", **more}, "op-1", "inst-1")
 
 
 def a_link(link_id: str, network: str, *cps: str) -> dict[str, Any]:

@@ -20,8 +20,6 @@ FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "de
 CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
 FIXED: Final = ("type", "auth_url")
 _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
-_IGNORED: Final = ("id", "status", "status_reason", "placement_attr", "warnings", "created_at", "updated_at")
-"""Attributes that clients send back when they edit a record that they have read."""
 
 _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
     "openstack": (
@@ -55,7 +53,7 @@ def vim_type(vim: Attributes) -> VimType:
 def check_names(vim: Attributes) -> None:
     """Raise InvalidInput for attributes that a new VIM does not have."""
     for name in vim:
-        if name not in _CREATABLE and name not in _IGNORED:
+        if name not in _CREATABLE:
             raise InvalidInput(f"vim.{name}", "no such attribute")
 
 

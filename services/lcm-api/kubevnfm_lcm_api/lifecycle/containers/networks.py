@@ -259,6 +259,8 @@ def _of_managed_links(
         with faults.noted():
             if link.vnf_link_port:
                 raise Unprocessable(f"{place}/vnfLinkPort", "not supported for a CNF: its pods get ports of their own")
+            if link.ext_managed_multisite_virtual_link_id is not None:
+                raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a CNF is at one site")
         with faults.noted():
             for vdu_id in _vdus_on(link.vnf_virtual_link_desc_id, flavour, place):
                 network = NetworkRequest(vdu_id=vdu_id, virtual_link_id=link.resource_id)
@@ -278,6 +280,8 @@ def _vdus_on(name: str, flavour: Flavour, place: str) -> Sequence[str]:
 def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, vim_key: str) -> None:
     if link.vim_connection_id not in (None, vim_key):
         raise Unprocessable(f"{place}/vimConnectionId", f"{vim_key}, where the CNF is, expected")
+    if link.resource_provider_id is not None:
+        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
 
 
 def _protocol(cp: VnfExtCpData, place: str) -> tuple[str | None, str | None, dict[str, str]]:
@@ -288,6 +292,7 @@ def _protocol(cp: VnfExtCpData, place: str) -> tuple[str | None, str | None, dic
     for name, config in configs.items():
         at = f"{place}/cpConfig/{name}"
         for member, given in (
+            ("parentCpConfigId", config.parent_cp_config_id),
             ("linkPortId", config.link_port_id),
             ("createExtLinkPort", config.create_ext_link_port or None),
             ("netAttDefResourceId", config.net_att_def_resource_id),
@@ -315,6 +320,8 @@ def _of_ethernet(data: Mapping[str, Any], place: str) -> tuple[str | None, str |
     fixed: list[str] = []
     for index, each in enumerate(lists):
         _check_members(each, _OF_ADDRESSES, f"{at}/ipAddresses[{index}]")
+        if (each.get("numDynamicAddresses") or 1) > 1:
+            raise Unprocessable(f"{at}/ipAddresses[{index}]/numDynamicAddresses", "up to one address expected")
         given = each.get("fixedAddresses") or []
         if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
             raise Unprocessable(f"{at}/ipAddresses[{index}]/fixedAddresses", "an array of texts expected")

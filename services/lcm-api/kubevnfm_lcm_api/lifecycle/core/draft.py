@@ -29,6 +29,8 @@ class Draft(BaseModel):
 
     plan: ClassVar[str] = ""
     """The stored name of its sequence."""
+    used_of_grant: ClassVar[frozenset[str]] = frozenset()
+    """The attributes of a Grant that it reads."""
 
     vnf_instance_id: str
 

@@ -97,8 +97,8 @@ class Nfvo(Protocol):
         ...
 
 
-def read_grant(given: Mapping[str, Any], occurrence_id: str) -> Grant:
-    """Return the grant, secrets hidden. Raises GrantUnusable if it is malformed or belongs to another operation."""
+def read_grant(given: Mapping[str, Any], occurrence_id: str, instance_id: str) -> Grant:
+    """Return the grant, secrets hidden. Raises GrantUnusable if it is malformed, or of another operation or VNF."""
     try:
         grant = Grant.model_validate(hide(given))
     except ValidationError as error:
@@ -108,6 +108,8 @@ def read_grant(given: Mapping[str, Any], occurrence_id: str) -> Grant:
         raise GrantUnusable(
             "vnfLcmOpOccId", f"{grant.vnf_lcm_op_occ_id} is another operation; {occurrence_id} expected"
         )
+    if grant.vnf_instance_id != instance_id:
+        raise GrantUnusable("vnfInstanceId", f"{grant.vnf_instance_id} is another VNF; {instance_id} expected")
     return grant
 
 

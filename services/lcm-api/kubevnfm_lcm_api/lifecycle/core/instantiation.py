@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion, PackageRef
@@ -22,6 +22,10 @@ from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 
 class InstantiateDraft(OnVimDraft):
     """The common part of the instantiation of a VM-based VNF and of a CNF."""
+
+    used_of_grant: ClassVar[frozenset[str]] = frozenset(
+        {*OnVimDraft.used_of_grant, "additionalParams", "extVirtualLinks"}
+    )
 
     package: PackageRef
     vim_connections: dict[str, VimConnectionInfo]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
@@ -113,6 +113,8 @@ class ScriptedDraft(Draft):
 
 class OnVimDraft(ScriptedDraft):
     """An operation on the resources of one VIM."""
+
+    used_of_grant: ClassVar[frozenset[str]] = frozenset({"vimConnectionInfo"})
 
     vim_key: str
     """The entry of vimConnectionInfo for the VIM."""

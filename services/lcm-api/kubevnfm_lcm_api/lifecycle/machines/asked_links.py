@@ -19,7 +19,10 @@ from kubevnfm_sol.connectivity import (
     VnfExtCpConfig,
     VnfExtCpData,
 )
-from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_sol.granting import Grant
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceHandle
+
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 
 _NO_TRUNKS: Final = "not supported: trunks of a VNF are made by its templates"
 _ONE_NETWORK: Final = "the machines of a VDU have a connection point on the same network"
@@ -91,21 +94,18 @@ def check_links(
     before = asked_points(rules.links_before)
     seen: dict[str, str] = {}
     place_by_cp: dict[str, str] = {}
+    check_possible(links, has_user_data=rules.has_user_data)
     for index, (link, body) in enumerate(zip(links, bodies, strict=True)):
         place = f"extVirtualLinks[{index}]"
         _check_vim(link, place, rules)
         for number, port in enumerate(link.ext_link_ports or ()):
-            if port.trunk_resource_id is not None:
-                raise Unprocessable(f"{place}/extLinkPorts[{number}]/trunkResourceId", _NO_TRUNKS)
+            _check_vim(port.resource_handle, f"{place}/extLinkPorts[{number}]/resourceHandle", rules)
         for number, cp in enumerate(link.ext_cps):
             at = f"{place}/extCps[{number}]"
             _check_point(cp, at, rules)
             if place_by_cp.setdefault(cp.cpd_id, at) != at and not rules.has_user_data:
                 reason = f"{cp.cpd_id} is at {place_by_cp[cp.cpd_id]} already: {_ONE_NETWORK}"
                 raise Unprocessable(f"{at}/cpdId", reason)
-            for name, config in cp.cp_config.items():
-                if config is not None:
-                    _check_config(config, f"{at}/cpConfig/{name}", rules)
             own = asked_points([{**body, "extCps": [body["extCps"][number]]}])[cp.cpd_id]
             known = {each["id"] for one in (body, *_same(rules, link)) for each in one.get("extLinkPorts") or ()}
             for asked in own.ports:
@@ -161,13 +161,10 @@ def _check_shared(place: str, cpd_id: str, ports: Sequence[AskedPort], rules: Li
 def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkRules) -> None:
     """Raise Unprocessable for a virtual link that the VNF does not have, or that is given twice."""
     seen: set[str] = set()
+    check_managed_possible(links)
     for index, link in enumerate(links):
         place, name = f"extManagedVirtualLinks[{index}]", link.vnf_virtual_link_desc_id
         _check_vim(link, place, rules)
-        if link.vnf_link_port:
-            raise Unprocessable(f"{place}/vnfLinkPort", "not supported: the VNF makes its ports on the network")
-        if link.ext_managed_multisite_virtual_link_id is not None:
-            raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a VNF is at one site")
         networks = [n for n, kind in (rules.hot.top.resource_types if rules.hot else {}).items() if kind == NETWORK]
         known = dict.fromkeys([*networks, *(rules.flavour.virtual_links if not rules.is_built_in else ())])
         if name in seen or (name not in known and not (rules.has_user_data and rules.has_word(name))):
@@ -177,12 +174,12 @@ def check_managed_links(links: Sequence[ExtManagedVirtualLinkData], rules: LinkR
         seen.add(name)
 
 
-def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, rules: LinkRules) -> None:
+def _check_vim(
+    link: ExtVirtualLinkData | ExtManagedVirtualLinkData | ResourceHandle, place: str, rules: LinkRules
+) -> None:
     if link.vim_connection_id is not None and rules.vim_ids and link.vim_connection_id not in rules.vim_ids:
         expected = " or ".join(sorted(rules.vim_ids))
         raise Unprocessable(f"{place}/vimConnectionId", f"{expected}, where the machines are, expected")
-    if link.resource_provider_id is not None:
-        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
 
 
 def _check_point(cp: VnfExtCpData, place: str, rules: LinkRules) -> None:
@@ -206,14 +203,56 @@ def _check_move(cp: VnfExtCpData, wanted: AskedPoint | None, before: AskedPoint 
         raise Unprocessable(place, f"{', '.join(left)} expected too: {_ONE_NETWORK}")
 
 
-def _check_config(config: VnfExtCpConfig, place: str, rules: LinkRules) -> None:
-    """Raise Unprocessable for what no machine can have."""
+def check_possible(links: Sequence[ExtVirtualLinkData], *, has_user_data: bool) -> None:
+    """Raise Unprocessable for what no machine can have on links of a request or of a grant."""
+    for index, link in enumerate(links):
+        place = f"extVirtualLinks[{index}]"
+        _check_direct(link, place)
+        for number, port in enumerate(link.ext_link_ports or ()):
+            at = f"{place}/extLinkPorts[{number}]"
+            _check_direct(port.resource_handle, f"{at}/resourceHandle")
+            if port.trunk_resource_id is not None:
+                raise Unprocessable(f"{at}/trunkResourceId", _NO_TRUNKS)
+        for number, cp in enumerate(link.ext_cps):
+            for name, config in cp.cp_config.items():
+                if config is not None:
+                    at = f"{place}/extCps[{number}]/cpConfig/{name}"
+                    _check_config(config, at, has_user_data=has_user_data)
+
+
+def check_managed_possible(links: Sequence[ExtManagedVirtualLinkData]) -> None:
+    """Raise Unprocessable for what no network of a VNF of machines can have in a request or in a grant."""
+    for index, link in enumerate(links):
+        place = f"extManagedVirtualLinks[{index}]"
+        _check_direct(link, place)
+        if link.vnf_link_port:
+            raise Unprocessable(f"{place}/vnfLinkPort", "not supported: the VNF makes its ports on the network")
+        if link.ext_managed_multisite_virtual_link_id is not None:
+            raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a VNF is at one site")
+
+
+def check_granted(grant: Grant, *, has_user_data: bool) -> None:
+    """Raise GrantUnusable for links of a grant with what no machine can have."""
+    try:
+        check_possible(grant.ext_virtual_links or (), has_user_data=has_user_data)
+        check_managed_possible(grant.ext_managed_virtual_links or ())
+    except Unprocessable as error:
+        raise GrantUnusable(error.field, error.reason) from error
+
+
+def _check_direct(one: ExtVirtualLinkData | ExtManagedVirtualLinkData | ResourceHandle, place: str) -> None:
+    if one.resource_provider_id is not None:
+        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
+
+
+def _check_config(config: VnfExtCpConfig, place: str, *, has_user_data: bool) -> None:
+    """Raise Unprocessable for what no connection point of a machine can have."""
     if config.create_ext_link_port is not None:
         reason = "expected for a virtual IP address only, and this connection point has none"
         raise Unprocessable(f"{place}/createExtLinkPort", reason)
     if config.net_att_def_resource_id is not None:
         raise Unprocessable(f"{place}/netAttDefResourceId", "for containers only")
-    if rules.has_user_data:
+    if has_user_data:
         return
     if config.parent_cp_config_id is not None:
         raise Unprocessable(f"{place}/parentCpConfigId", _NO_TRUNKS)

@@ -36,6 +36,7 @@ from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modificatio
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status_of
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 from kubevnfm_lcm_api.lifecycle.machines import affected, inventory
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_granted
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 VmState = Literal["STARTED", "STOPPED"]
@@ -46,6 +47,9 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
     """The common part: the stack as it was, and as it will be."""
 
     order_type: ClassVar[type[StackOrder]] = StackChangeOrder
+    used_of_grant: ClassVar[frozenset[str]] = frozenset(
+        {*OnVimDraft.used_of_grant, "extVirtualLinks", "extManagedVirtualLinks", "zones", "vimAssets"}
+    )
 
     connections_before: SecretParams = Field(default_factory=dict)
     vim_connections: dict[str, VimConnectionInfo] = Field(default_factory=dict)
@@ -75,6 +79,7 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
 
     def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
         """The grant may also name other access data and links; user data get it."""
+        check_granted(grant, has_user_data=self.user_data is not None)
         body = grant.model_dump(by_alias=True, exclude_none=True)
         changes: dict[str, Any] = {"grant": body}
         # Without links in the grant the present ones stay as they are, absent attributes included.
@@ -230,6 +235,7 @@ class ReplaceVmDraft(ChangeVmDraft):
     """CHANGE_FLAVOUR, CHANGE_VNFPKG."""
 
     plan: ClassVar[str] = "change_template_vm"
+    used_of_grant: ClassVar[frozenset[str]] = frozenset({*ChangeVmDraft.used_of_grant, "additionalParams"})
 
     before_package: PackageRef
     """The earlier package: the rollback needs the VDU names of its descriptor."""

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, merged
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.machines import affected, inventory
+from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_granted
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterBuildDraft, ClusterDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, has_kuryr, role_name
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
@@ -34,6 +35,9 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft, ClusterBuildDraft):
     """Instantiating a VM-based VNF."""
 
     plan: ClassVar[str] = "instantiate_vm"
+    used_of_grant: ClassVar[frozenset[str]] = frozenset(
+        {*InstantiateDraft.used_of_grant, "extManagedVirtualLinks", "zones", "vimAssets"}
+    )
 
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
@@ -61,6 +65,7 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft, ClusterBuildDraft):
 
     def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
         """The grant may also have a cluster's parameters. Links are at the VIM that it names."""
+        check_granted(grant, has_user_data=self.user_data is not None)
         granted = super().granted(grant, request)
         known = (None, granted.vim_key, granted.vim.vim_id)
         for index, link in enumerate(granted.ext_virtual_links):

@@ -13,6 +13,7 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
 from kubevnfm_sol.secret_destinations import moved_secret
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
+from kubevnfm_sol.wrong_attributes import wrong_attributes
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
@@ -111,16 +112,17 @@ async def accept(
         asked,
         secret_names=vnfd.secret_names,
         state=OperationState.PROCESSING,
-        warnings=_unread(draft, request),
+        warnings=_unread(draft, asked),
     )
 
 
-def _unread(draft: ModifyDraft, request: VnfInfoModificationRequest) -> Sequence[str]:
+def _unread(draft: ModifyDraft, asked: Asked[VnfInfoModificationRequest]) -> Sequence[str]:
     """Return the warnings about the entries that the request names; scripts of the package may read any attribute."""
     if isinstance(draft, ModifyScriptedDraft) and draft.scripts:
         return ()
-    named = request.vim_connection_info or {}
-    return unread_of_vims({key: one for key, one in (draft.vim_connections or {}).items() if key in named})
+    named = asked.request.vim_connection_info or {}
+    entries = {key: one for key, one in (draft.vim_connections or {}).items() if key in named}
+    return unread_of_vims(entries, asked.original)
 
 
 def _new_inputs(record: InstanceRecord, package: PackageRef | None) -> Inputs | None:
@@ -218,7 +220,8 @@ def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, A
         try:
             connection = VimConnectionInfo.model_validate(value)
         except ValidationError as error:
-            raise InvalidInput(f"vimConnectionInfo/{key}", "a VimConnectionInfo with vimType expected") from error
+            first, *more = wrong_attributes(error, f"vimConnectionInfo/{key}")
+            raise InvalidInput(*first, *more) from error
         moved = moved_secret(present[key], connection) if key in present else None
         if moved is not None:
             raise InvalidInput(f"vimConnectionInfo/{key}/{moved.place}", moved.reason())

@@ -58,6 +58,8 @@ async def accept_level(on: RequestServices, instance_id: str, asked: Asked[Scale
     # Aspects that the request does not name keep their level.
     levels = dict(vnf.scale_levels)
     for index, target in enumerate(request.scale_info or ()):
+        if target.vnfd_id not in (None, vnf.vnfd.vnfd_id):
+            raise InvalidInput(f"scaleInfo[{index}]/vnfdId", f"{vnf.vnfd.vnfd_id}, the VNFD of the VNF, expected")
         aspect = flavour.aspects.get(target.aspect_id)
         if aspect is None:
             known = ", ".join(flavour.aspects)
