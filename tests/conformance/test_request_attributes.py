@@ -41,6 +41,7 @@ from worlds.vim_world import World as VimWorld
 
 PAGE: Final = Path(__file__).parents[2] / "docs/specification/attributes.md"
 VERDICTS: Final = ("done", "refused", "warned")
+ANSWERS: Final = ("given", "never")
 MODELS: Final[Mapping[str, type[BaseModel]]] = {
     **{
         name: getattr(lcm, name)
@@ -64,11 +65,20 @@ MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "CreateVnfPkgInfoRequest": packages.CreateVnfPkgInfoRequest,
     "VnfPkgInfoModifications": packages.VnfPkgInfoModificationRequest,
     "UploadVnfPackageFromUriRequest": UploadFromUriRequest,
+    "ExternalArtifactsAccessConfig": packages.ExternalArtifactsAccessConfig,
     "Grant": Grant,
     "VimWanted": VimWanted,
     "VimChange": VimChange,
 }
 """Our types by those of ETSI, and those of the VIM API."""
+ANSWERED: Final[Mapping[str, type[BaseModel]]] = {
+    "VnfInstance": lcm.VnfInstance,
+    "VnfLcmOpOcc": lcm.VnfLcmOpOcc,
+    "VnfPkgInfo": packages.VnfPkgInfo,
+    "LccnSubscription": LccnSubscriptionRequest,
+    "PkgmSubscription": PkgmSubscriptionRequest,
+}
+"""The types of answers that are written from our own."""
 
 
 # --- the attributes, and the page --------------------------------------------------------------------------------------
@@ -77,20 +87,22 @@ MODELS: Final[Mapping[str, type[BaseModel]]] = {
 @cache
 def types() -> Types:
     """Return the attributes of each type: those of ETSI, and those that only the gateway has."""
-    found = {name: dict(attributes) for name, attributes in listed_types().items()}
+    found = {name: dict(attributes) for name, attributes in listed_types()["requests"].items()}
     for name, model in MODELS.items():
         _add(found, name, model)
     return found
 
 
-def _add(found: dict[str, dict[str, str]], name: str, model: type[BaseModel]) -> None:
+def _add(found: dict[str, dict[str, str]], name: str, model: type[BaseModel], etsi: Types | None = None) -> None:
+    """Add the attributes of a type; ``etsi``: the names of types in it, None: those that are found already."""
     known = found.setdefault(name, {})
+    named = known if etsi is None else etsi.get(name, {})
     inner = inner_types(model)
     for attribute in attributes_of(model):
         known.setdefault(attribute, "")
         if attribute in inner:
-            known[attribute] = known[attribute] or inner[attribute].__name__
-            _add(found, known[attribute], inner[attribute])
+            known[attribute] = named.get(attribute) or inner[attribute].__name__
+            _add(found, known[attribute], inner[attribute], etsi)
 
 
 @dataclass(frozen=True)
@@ -110,11 +122,12 @@ class Row:
 
 
 @cache
-def rows() -> Sequence[Row]:
+def rows(verdicts: Sequence[str] = VERDICTS) -> Sequence[Row]:
+    """Return the rows with one of the verdicts: about requests, or `ANSWERS`."""
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if len(cells) == 4 and cells[2] in VERDICTS:
+        if len(cells) == 4 and cells[2] in verdicts:
             where = frozenset(cells[1].split(", ")) if cells[1] else frozenset[str]()
             found.append(Row(cells[0].strip("`"), where, cells[2], cells[3]))
     return found
@@ -145,6 +158,29 @@ def test_what_is_done_is_shown_by_tests_that_exist() -> None:
     assert [row.attribute for row in rows() if row.verdict == "done" and not row.tests] == []
     assert [one for row in rows() for one in row.tests if one not in docstrings()] == []
     assert [row.attribute for row in rows() if row.verdict != "done" and not row.text] == []
+
+
+def test_each_attribute_of_an_answer_is_given_or_there_is_a_reason() -> None:
+    """API-152: those of V3.7.1 that no answer of the second version has."""
+    ours: dict[str, dict[str, str]] = {}
+    for name, model in ANSWERED.items():
+        _add(ours, name, model, listed_types()["answers"])
+    whole = {row.attribute for row in rows(ANSWERS) if row.verdict == "given" or "." not in row.attribute}
+    never = {row.attribute for row in rows(ANSWERS)} - whole
+    etsi = listed_types()["answers"]
+    missing = {
+        f"{name}.{one}"
+        for name, attributes in etsi.items()
+        for one in attributes
+        if one not in ours.get(name, ())
+        and not any(f"{name}.{one}.".startswith(f"{each}.") for each in whole)
+        and not any(f"{name}.".startswith(f"{each}.") for each in never)
+    }
+    assert sorted(missing - never) == []
+    assert sorted(never - missing) == []
+    assert [row.attribute for row in rows(ANSWERS) if row.verdict == "given" and not row.tests] == []
+    assert [one for row in rows(ANSWERS) for one in row.tests if one not in docstrings()] == []
+    assert [row.attribute for row in rows(ANSWERS) if not row.text] == []
 
 
 # --- the requests -------------------------------------------------------------------------------------------------------
@@ -429,6 +465,26 @@ BODIES: Final = (
         "PATCH",
     ),
     Sent(
+        "ExternalArtifactsAccessConfig",
+        {
+            "artifact": [
+                {
+                    "artifactUri": "http://127.0.0.1:9/a",
+                    "overrideUri": "http://127.0.0.1:9/b",
+                    "authType": "OAUTH2_CLIENT_CREDENTIALS",
+                    "paramsOauth2ClientCredentials": CREDENTIALS,
+                },
+                {
+                    "artifactUri": "http://127.0.0.1:9/c",
+                    "authType": "BASIC",
+                    "paramsBasic": {"userName": "u", "password": "p"},
+                },
+            ]
+        },
+        "/vnfpkgm/vnf_packages/{package}/ext_artifacts_access",
+        "PUT",
+    ),
+    Sent(
         "UploadVnfPackageFromUriRequest",
         {
             "addressInformation": "http://127.0.0.1:9/",
@@ -489,7 +545,7 @@ def _inside(inner: str, value: Any, place: Place, *, is_map: bool) -> Iterator[F
         yield from attributes_in(inner, value, place)
 
 
-def at(body: Any, place: Place) -> Any:
+def value_at(body: Any, place: Place) -> Any:
     """Return the value at a place; None: there is none."""
     for part in place:
         body = body.get(part) if isinstance(body, Mapping) else body[part]
@@ -640,7 +696,7 @@ async def test_each_attribute_is_treated_as_the_page_says(stage: Stage, sent: Se
     wrong: list[str] = []
     seen: set[str] = set()
     for one in attributes_in(sent.type, sent.body):
-        value, said = at(sent.body, one.place), verdict(one.attribute, *where)
+        value, said = value_at(sent.body, one.place), verdict(one.attribute, *where)
         if one.attribute in seen or (value is None and said != "refused"):
             continue
         seen.add(one.attribute)

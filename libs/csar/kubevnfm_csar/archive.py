@@ -12,17 +12,17 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final, Self, cast
 
-from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.errors import ExternalMissing, PackageRefused
 from kubevnfm_csar.files import names_below
 from kubevnfm_csar.limits import Limits
-from kubevnfm_csar.manifest import HASH_NAMES, META, Index, declared_encoding, read_index
+from kubevnfm_csar.manifest import HASH_NAMES, META, Index, Listed, declared_encoding, read_index
 from kubevnfm_csar.zip_names import encoding_of, shown_name
 
 CHUNK: Final = 1024 * 1024
@@ -46,6 +46,8 @@ class Csar:
     """Entry by path; files only."""
     index: Index = field(default_factory=Index, repr=False)
     """The content of TOSCA.meta and the manifest."""
+    external: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    """The fetched artifacts from outside of the package: the file on disk by path."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,11 +57,11 @@ class Csar:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(self.entries)
+        return frozenset((*self.entries, *self.external))
 
     @cached_property
     def _sorted(self) -> Sequence[str]:
-        return sorted(self.entries)
+        return sorted(self._names)
 
     def names(self) -> frozenset[str]:
         return self._names
@@ -68,9 +70,13 @@ class Csar:
         return names_below(self._sorted, folder)
 
     def size(self, name: str) -> int:
+        if name in self.external:
+            return self.external[name].stat().st_size
         return self.entries[name].file_size
 
     def open(self, name: str) -> BinaryIO:
+        if name in self.external:
+            return self.external[name].open("rb")
         if name not in self.entries:
             raise PackageRefused("the package has no such file", file=name)
         return cast("BinaryIO", _Entry(self.archive, self.entries[name], name))
@@ -102,10 +108,11 @@ class _Entry:
             raise PackageRefused(f"cannot be unpacked: {error}", file=self._name) from error
 
 
-def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
+def open_csar(path: Path, *, limits: Limits | None = None, external: Path | None = None) -> Csar:
     """Return the package, its structure, its index and every digest in it checked.
 
-    Raises: PackageRefused with the file and the rule that it breaks.
+    ``external``: the folder with the artifacts from outside of it that have been fetched (`external_name`).
+    Raises: PackageRefused with the file and the rule that it breaks; ExternalMissing.
     Source: SOL004 (structure, digests); api.md 7.2.
     """
     limits = limits or Limits()
@@ -113,13 +120,36 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     try:
         entries = _checked_entries(archive, limits, archive_bytes=path.stat().st_size)
         csar = Csar(path=path, limits=limits, archive=archive, entries=entries)
-        csar = replace(csar, index=read_index(csar))
+        index = read_index(csar)
+        csar = replace(csar, index=index, external=_external(csar, index, external))
         # The digests come last: they read the whole archive, and a package with a wrong structure is refused before that.
         check_digests(csar)
     except BaseException:
         archive.close()
         raise
     return csar
+
+
+def external_name(uri: str, algorithm: str, digest: str) -> str:
+    """Return the name of a fetched artifact on disk: only content with this digest has it."""
+    return hashlib.sha256(f"{uri} {algorithm} {digest}".encode()).hexdigest()
+
+
+def _external(csar: Csar, index: Index, folder: Path | None) -> dict[str, Path]:
+    """Return the files of the artifacts from outside of the package, by path. Raises ExternalMissing, PackageRefused."""
+    found: dict[str, Path] = {}
+    missing: list[Listed] = []
+    for one in index.external:
+        if one.name in csar.entries:
+            raise PackageRefused(f"the path of an artifact outside of the package: {one.uri}", file=one.name)
+        path = folder / external_name(one.uri, one.algorithm, one.hash) if folder is not None else None
+        if path is not None and path.is_file():
+            found[one.name] = path
+        else:
+            missing.append(one)
+    if missing:
+        raise ExternalMissing(missing)
+    return found
 
 
 def open_archive(path: Path, limits: Limits) -> dict[str, zipfile.ZipInfo]:
@@ -253,6 +283,12 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as out:
             copy_entry(csar, name, out.write)
+    for name, path in csar.external.items():
+        if skip is not None and skip(name):
+            continue
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.link(path, place)
 
 
 def copy_entry(csar: Csar, name: str, write: Callable[[bytes], object]) -> None:
@@ -260,6 +296,11 @@ def copy_entry(csar: Csar, name: str, write: Callable[[bytes], object]) -> None:
 
     Raises: PackageRefused when the data is broken; the errors of ``write``.
     """
+    if name in csar.external:
+        with csar.open(name) as stream:
+            while chunk := stream.read(CHUNK):
+                write(chunk)
+        return
     copy_data(csar.archive, csar.entries[name], name, write)
 
 

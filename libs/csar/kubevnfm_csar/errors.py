@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from kubevnfm_kit.errors import NotFound, PlacedError, VnfmError
 
 _RULE_LENGTH: Final = 1000
+
+
+class External(Protocol):
+    """An artifact outside of a package, with its digest as the package lists it."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
 
 
 class PackageRefused(VnfmError, code="package-refused", title="VNF package refused", status=400):
@@ -17,6 +29,14 @@ class PackageRefused(VnfmError, code="package-refused", title="VNF package refus
         rule = rule if len(rule) <= _RULE_LENGTH else f"{rule[:_RULE_LENGTH]} ..."
         super().__init__(f"{file}: {rule}" if file else rule)
         self.file, self.rule = file, rule
+
+
+class ExternalMissing(PackageRefused, code="external-artifact-missing"):
+    """The package lists artifacts outside of it that have not been fetched."""
+
+    def __init__(self, missing: Sequence[External]) -> None:
+        super().__init__("listed outside of the package, and not fetched", file=missing[0].uri)
+        self.missing = missing
 
 
 class PlacementUnsupported(

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
+from urllib.parse import urlsplit
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.zip_names import plain_name
+
+IMAGES: Final = "Files/images/"
+"""The folder of VM images, by convention; no stack has them, and copies for other services leave them out."""
+_URI: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_IMAGE_ENDS: Final = (
+    ".img",
+    ".qcow2",
+    ".raw",
+    ".iso",
+    ".vmdk",
+    ".vdi",
+    ".vhd",
+    ".vhdx",
+    ".ova",
+    ".aki",
+    ".ami",
+    ".ari",
+)
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9._-]")
+_LONGEST_NAME: Final = 100
 
 
 class PackageFiles(Protocol):
@@ -98,6 +121,18 @@ def listed_path(path: str) -> str:
     return plain_name(path.removeprefix("./"))
 
 
+def is_uri(reference: str) -> bool:
+    """Return whether a file is outside of the package."""
+    return _URI.match(reference) is not None
+
+
+def external_path(uri: str) -> str:
+    """Return the path that an artifact outside of the package gets in it, once it is fetched."""
+    digest = hashlib.sha256(uri.encode()).hexdigest()[:16]
+    name = _UNUSUAL.sub("_", posixpath.basename(urlsplit(uri).path))[-_LONGEST_NAME:].lstrip(".") or "artifact"
+    return f"{IMAGES if name.lower().endswith(_IMAGE_ENDS) else ''}external/{digest}/{name}"
+
+
 def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
     """Return the path of the file that ``reference`` (in the file ``beside``) points to; None if there is none.
 
@@ -105,6 +140,9 @@ def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
     referring file: the latter is tried first because it is the standard (TOSCA Simple Profile, import definition).
     """
     reference = plain_name(reference.strip())
+    if is_uri(reference):
+        fetched = external_path(reference)
+        return fetched if fetched in files.names() else None
     if not reference or reference.startswith("/") or "\\" in reference:
         return None
     for base in (posixpath.dirname(beside), ""):

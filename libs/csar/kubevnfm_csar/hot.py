@@ -17,11 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.documents import parse_heat_yaml
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_csar.files import PackageFiles, locate, read_text
+from kubevnfm_csar.files import IMAGES, PackageFiles, locate, read_text
 from kubevnfm_csar.vnfd.marks import hidden_parameters
 
-IMAGES: Final = "Files/images/"
-"""The folder of disk images."""
 PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 SERVER: Final = "OS::Nova::Server"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_csar.files import PackageFiles, locate, read_text
+from kubevnfm_csar.files import PackageFiles, external_path, is_uri, locate, read_text
 from kubevnfm_csar.zip_names import plain_name
 
 META: Final = "TOSCA-Metadata/TOSCA.meta"
@@ -29,7 +30,17 @@ _META_KEYS: Final = frozenset({
 """The keys of TOSCA.meta, in lower case."""
 _CMS_BEGIN: Final = b"-----BEGIN "
 _SETS: Final = "non_mano_artifact_sets:"
-_URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_MOST_EXTERNAL: Final = 64
+
+
+Classification = Literal["HISTORY", "TESTING", "LICENSE"]
+_ENTRIES: Final[Mapping[Classification, tuple[str, str]]] = {
+    "HISTORY": ("entry-change-log", "ChangeLog.txt"),
+    "TESTING": ("entry-tests", "Tests"),
+    "LICENSE": ("entry-licenses", "Licenses"),
+}
+"""The key of TOSCA.meta, and the name without one (SOL004 4.3.3 to 4.3.5)."""
+_VERSIONS: Final = re.compile(r"^\s*compatible_specification_versions\s*:([^\r\n]*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,8 @@ class Listed:
     """The file that holds this file's own signature."""
     certificate: str = ""
     """The file with the certificate of this file's signer."""
+    uri: str = ""
+    """The address that it is fetched from, if it is outside of the package."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,16 @@ class Index:
     """Files of the sets of non-MANO artifacts (SOL004 4.3.7), by the set's name."""
     warnings: tuple[str, ...] = ()
     """Breaches of SOL004 that make nothing unusable."""
+
+    specification_versions: tuple[str, ...] = ()
+    """``compatible_specification_versions`` of the manifest (SOL004 4.3.2)."""
+    entries: dict[Classification, str] = field(default_factory=dict)
+    """The file or folder of the change history, the tests and the licenses."""
+
+    @property
+    def external(self) -> tuple[Listed, ...]:
+        """The artifacts outside of the package; ``name`` is the path that each gets in it."""
+        return tuple(one for one in self.listed.values() if one.uri)
 
 
 def read_index(files: PackageFiles, *, is_copy: bool = False) -> Index:
@@ -89,6 +112,8 @@ def read_index(files: PackageFiles, *, is_copy: bool = False) -> Index:
         certificate=_certificate(files, manifest, ""),
         in_manifest=_with_digest(listed),
         sets=_sets(files, manifest),
+        specification_versions=_specification_versions(files, manifest),
+        entries=_entries({}),
     )
 
 
@@ -161,7 +186,7 @@ def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
     listed: dict[str, Listed] = {}
     for block in blocks:
         _take(block, key="name", files=files, where=META, listed=listed, is_copy=is_copy)
-    index = Index(path=META, entry=head["entry-definitions"], listed=listed)
+    index = Index(path=META, entry=head["entry-definitions"], listed=listed, entries=_entries(head))
     if not manifest:
         return index
     manifest = _place(files, manifest, "ETSI-Entry-Manifest")
@@ -174,7 +199,18 @@ def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
         certificate=_certificate(files, manifest, head.get("etsi-entry-certificate", "")),
         in_manifest=_with_digest(more),
         sets=_sets(files, manifest),
+        specification_versions=_specification_versions(files, manifest),
     )
+
+
+def _entries(head: Mapping[str, str]) -> dict[Classification, str]:
+    """Return the files and folders that have a meaning, as the first block of TOSCA.meta names them."""
+    return {kind: head.get(f"etsi-{key}") or head.get(key) or name for kind, (key, name) in _ENTRIES.items()}
+
+
+def _specification_versions(files: PackageFiles, manifest: str) -> tuple[str, ...]:
+    found = _VERSIONS.search(read_text(files, manifest).split("-----BEGIN", 1)[0])
+    return tuple(part for each in found[1].split(",") if (part := each.strip().strip("\"'"))) if found else ()
 
 
 def _from_manifest(files: PackageFiles, path: str, *, is_copy: bool) -> dict[str, Listed]:
@@ -195,13 +231,17 @@ def _take(
     listed: dict[str, Listed],
     is_copy: bool,
 ) -> None:
-    """Check one block about one file and add it to ``listed``; a URL, of a file outside the package, is left out."""
+    """Check one block about one file, in the package or outside of it, and add it to ``listed``."""
     name = block.get(key, "")
     if not name:
         raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
-    if _URL.match(name):
-        return
     place = locate(files, name, beside="")
+    if is_uri(name):
+        _check_external(name, block, where, listed)
+        # A copy may lack it, as it lacks images.
+        place = place or (None if is_copy else external_path(name))
+        if place is None:
+            return
     if place is None:
         if files.below(plain_name(posixpath.normpath(name)) + "/"):
             return  # a folder listed as a whole: some packages do so, and there is no digest to compare
@@ -220,6 +260,7 @@ def _take(
         hash=digest,
         signature=_beside(block, "signature", files, where),
         certificate=_beside(block, "certificate", files, where),
+        uri=name if is_uri(name) else "",
     )
     old = listed.get(place)
     if old is not None and old.hash and new.hash and (old.algorithm, old.hash) != (new.algorithm, new.hash):
@@ -227,6 +268,29 @@ def _take(
     # An entry without a digest must not replace one that has it.
     if old is None or new.hash:
         listed[place] = new
+
+
+def _check_external(uri: str, block: dict[str, str], where: str, listed: dict[str, Listed]) -> None:
+    """Raise PackageRefused for an artifact outside of the package that is not fetched."""
+    try:
+        parts = urlsplit(uri)
+        is_fetched = parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_fetched = is_fetched and parts.username is None
+    except ValueError:
+        is_fetched = False
+    if not is_fetched:
+        raise PackageRefused(f"{where} lists it outside of the package: an http or https URI expected", file=uri)
+    if not block.get("algorithm") or not block.get("hash"):
+        raise PackageRefused(f"{where} lists it outside of the package without Algorithm and Hash", file=uri)
+    if sum(bool(one.uri) for one in listed.values()) >= _MOST_EXTERNAL:
+        raise PackageRefused(f"more than {_MOST_EXTERNAL} artifacts are outside of the package", file=where)
+
+
+def lists_external(files: PackageFiles, uri: str) -> bool:
+    """Return whether the package lists an artifact outside of it, so that it has been fetched, although a copy may lack it."""
+    names = files.names()
+    indexes = [name for name in names if name == META or name.endswith(".mf")]
+    return any(uri in read_text(files, name) for name in indexes)
 
 
 def _beside(block: dict[str, str], key: str, files: PackageFiles, where: str) -> str:

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +18,7 @@ from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.interfaces import interface_warnings
 from kubevnfm_csar.limits import Limits
-from kubevnfm_csar.manifest import META
+from kubevnfm_csar.manifest import META, Listed
 from kubevnfm_csar.vnfd.model import Checksum, SoftwareImage, Vnfd
 from kubevnfm_csar.vnfd.read import read_vnfd
 
@@ -43,6 +43,10 @@ class Artifact(BaseModel):
     content_type: str
     checksum: Checksum
     """The listed digest, which was verified; SHA-256 for a file that is not listed."""
+    uri: str = ""
+    """The address that it was fetched from, if it is outside of the package."""
+    classification: Literal["", "HISTORY", "TESTING", "LICENSE"] = ""
+    """The meaning that SOL004 gives it (4.3.3 to 4.3.5)."""
     non_mano_set: str = ""
     """The set of non-MANO artifacts (SOL004 4.3.7) that it belongs to."""
 
@@ -63,6 +67,10 @@ class Package(BaseModel):
     vnfd: Vnfd
     files: tuple[str, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    external: tuple[Listed, ...] = ()
+    """The artifacts outside of the package, images too, which were fetched."""
+    specification_versions: tuple[str, ...] = ()
+    """The versions of SOL004 that the manifest names."""
     image_checksums: dict[str, Checksum] = Field(default_factory=dict)
     """SHA-256 of the images in the package whose checksum the VNFD does not give, by path."""
     security: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -152,6 +160,8 @@ def describe(csar: Csar) -> Package:
         vnfd=vnfd,
         files=tuple(sorted(csar.names())),
         artifacts=artifacts,
+        external=csar.index.external,
+        specification_versions=csar.index.specification_versions,
         image_checksums={
             image.path: _checksum(csar, image.path)
             for image in vnfd.software_images
@@ -201,8 +211,18 @@ def _artifact(csar: Csar, name: str, non_mano_set: str) -> Artifact:
         # A value that is no media type is not refused: the file is usable, but a header must not carry it.
         content_type=content_type if _MEDIA_TYPE.match(content_type) else content_type_of(name),
         checksum=_checksum(csar, name),
+        uri=listed.uri if listed is not None else "",
+        classification=_classification(csar, name),
         non_mano_set=non_mano_set,
     )
+
+
+def _classification(csar: Csar, name: str) -> Literal["", "HISTORY", "TESTING", "LICENSE"]:
+    """Return the meaning of a file: as TOSCA.meta names it or its folder, otherwise by the names of SOL004."""
+    for kind, named in csar.index.entries.items():
+        if name == named or name.startswith(f"{named.rstrip('/')}/"):
+            return kind
+    return ""
 
 
 def _checksum(csar: Csar, name: str) -> Checksum:

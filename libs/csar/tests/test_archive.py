@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_csar.archive import extract, open_csar
+from kubevnfm_csar.archive import external_name, extract, open_csar
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles, inside, listed_path, locate, read_text
 from kubevnfm_csar.limits import Limits
@@ -31,6 +31,15 @@ def written(folder: Path, raw: bytes) -> Path:
     path = folder / "package.zip"
     path.write_bytes(raw)
     return path
+
+
+def external(folder: Path, uri: str, content: bytes) -> Path:
+    """Return the folder with an artifact that was fetched from outside of a package."""
+    outside = folder / "outside"
+    outside.mkdir(exist_ok=True)
+    digest = hashlib.sha256(content).hexdigest()
+    (outside / external_name(uri, "SHA-256", digest)).write_bytes(content)
+    return outside
 
 
 def test_a_good_package_opens_with_its_entry_and_digests(tmp_path: Path) -> None:
@@ -293,6 +302,14 @@ def test_a_digest_that_differs_is_refused_with_the_file_and_both_digests(tmp_pat
         ("Name: UserData/k8s_cluster_user_data.py\nHash: ab\n", "only one of Algorithm and Hash"),
         ("Name: Scripts/install_k8s_cluster.sh\nAlgorithm: SHA-256\nHash: ab\n", "lists it twice"),
         ("Content-Type: text/plain\nAlgorithm: SHA-256\nHash: ab\n", "a block without Name"),
+        ("Name: https://example.org/a.sh\n", "outside of the package without Algorithm and Hash"),
+        ("Name: ftp://example.org/a.sh\nAlgorithm: SHA-256\nHash: ab\n", "an http or https URI expected"),
+        ("Name: https://u:p@example.org/a.sh\nAlgorithm: SHA-256\nHash: ab\n", "an http or https URI expected"),
+        ("Name: https://example.org/a.sh\nAlgorithm: SHA-256\nHash: ab\n", "and not fetched"),
+        (
+            "".join(f"\nName: https://example.org/{n}\nAlgorithm: SHA-256\nHash: ab\n" for n in range(65)),
+            "more than 64 artifacts",
+        ),
     ],
 )
 def test_a_wrong_block_of_tosca_meta_is_refused(tmp_path: Path, block: str, rule: str) -> None:
@@ -318,14 +335,27 @@ def test_an_entry_that_is_missing_is_refused(tmp_path: Path) -> None:
 def test_the_manifest_of_a_package_without_tosca_metadata_is_checked_like_tosca_meta(tmp_path: Path) -> None:
     manifest = (
         "metadata:\n  vnf_product_name: x\n\nSource: vnfd.yaml\nAlgorithm: SHA-256\nHash: {}\n"
-        "Source: https://images.example.org/a.img\n-----BEGIN CMS-----\nMIIG: x\n-----END CMS-----\n"
+        "Source: https://images.example.org/a.img\nAlgorithm: SHA-256\nHash: {}\n"
+        "-----BEGIN CMS-----\nMIIG: x\n-----END CMS-----\n"
     )
-    files: dict[str, str | bytes] = {"vnfd.yaml": "a: 1\n", "vnfd.mf": manifest.format("00")}
-    assert refusal(zip_of(tmp_path / "package.zip", files)).file == "vnfd.yaml"
+    outside = external(tmp_path, "https://images.example.org/a.img", b"an image")
+    image = hashlib.sha256(b"an image").hexdigest()
+    files: dict[str, str | bytes] = {"vnfd.yaml": "a: 1\n", "vnfd.mf": manifest.format("00", image)}
+    with pytest.raises(PackageRefused) as refused:
+        open_csar(zip_of(tmp_path / "package.zip", files), external=outside)
+    assert refused.value.file == "vnfd.yaml"
     right = hashlib.sha256(b"a: 1\n").hexdigest()
-    csar = open_csar(zip_of(tmp_path / "package.zip", {**files, "vnfd.mf": manifest.format(right)}))
+    files["vnfd.mf"] = manifest.format(right, image)
+    csar = open_csar(zip_of(tmp_path / "package.zip", files), external=outside)
     assert csar.index.entry == "vnfd.yaml"
-    assert set(csar.index.listed) == {"vnfd.yaml"}
+    (fetched,) = csar.index.external
+    assert set(csar.index.listed) == {"vnfd.yaml", fetched.name}
+    assert fetched.name == locate(csar, "https://images.example.org/a.img", beside="vnfd.yaml")
+    assert fetched.name.startswith("Files/images/external/")
+    extract(csar, tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / fetched.name).read_bytes() == b"an image"
+    with pytest.raises(PackageRefused, match="the path of an artifact outside of the package"):
+        open_csar(zip_of(tmp_path / "package.zip", {**files, fetched.name: "x"}), external=outside)
 
 
 def test_extracting_gives_the_files_without_the_skipped_ones_and_nothing_executable(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from kubevnfm_csar.archive import extract, open_csar
 from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
-from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.files import FolderFiles, external_path
+from kubevnfm_csar.manifest import META
 from kubevnfm_csar.package import read_package
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
@@ -66,6 +68,18 @@ def test_an_image_in_the_package_is_found_from_the_definitions(tmp_path: Path) -
     assert image is not None
     assert (image.path, image.uri) == ("Files/images/ubuntu.img", None)
     assert [one.image_id for one in vnfd.software_images] == ["masterNode"]
+
+
+def test_an_image_outside_of_the_package_has_its_path_in_a_copy_without_images_too(tmp_path: Path) -> None:
+    """API-161."""
+    uri, name, digest = "https://images.example.org/ubuntu.img", "../Files/images/ubuntu.img", "ab"
+    files = {path: text.replace(name, uri) if isinstance(text, str) else text for path, text in v1_files().items()}
+    assert vnfd_of(tmp_path, files).software_images[0].path is None
+    files[META] = f"{files[META]!s}\nName: {uri}\nAlgorithm: SHA-256\nHash: {digest}\n"
+    (tmp_path / "copy").mkdir()
+    zipfile.ZipFile(zip_of(tmp_path / "package.zip", files)).extractall(tmp_path / "copy")
+    (image,) = read_vnfd(FolderFiles(tmp_path / "copy")).software_images
+    assert (image.path, image.uri) == (external_path(uri), uri)
 
 
 def test_connection_points_know_their_vdu_link_and_whether_requests_may_name_them(tmp_path: Path) -> None:

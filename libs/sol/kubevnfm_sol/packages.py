@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from kubevnfm_kit.json_types import JsonObject
-from pydantic import Field
+from kubevnfm_secrets import Secret
+from pydantic import BeforeValidator, Field, model_validator
 
 from kubevnfm_sol.base import SolPatch, SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
 
 OperationalState = Literal["ENABLED", "DISABLED"]
 UsageState = Literal["IN_USE", "NOT_IN_USE"]
+
+
+def _listed(given: Any) -> Any:
+    return [given] if isinstance(given, Mapping) else given
 
 
 class Checksum(SolType):
@@ -40,7 +46,10 @@ class SoftwareImage(SolType):
     """Bytes."""
     size: int
     """Bytes."""
-    image_path: str
+    image_path: str | None = None
+    """Empty in V2.6.1, absent in V3.7.1 for an image that is outside of the package and was not fetched."""
+    image_uri: str | None = None
+    """For an image outside of the package."""
 
 
 class AdditionalArtifact(SolType):
@@ -49,7 +58,11 @@ class AdditionalArtifact(SolType):
     artifact_path: str
     checksum: Checksum
     is_encrypted: bool
+    artifact_uri: tuple[str, ...] | None = Field(default=None, alias="artifactURI")
+    """For an artifact outside of the package."""
     non_mano_artifact_set_id: str | None = None
+    artifact_classification: Literal["HISTORY", "TESTING", "LICENSE"] | None = None
+    metadata: JsonObject | None = None
 
 
 class VnfPkgInfo(SolType):
@@ -66,6 +79,7 @@ class VnfPkgInfo(SolType):
     vnf_product_name: str | None = None
     vnf_software_version: str | None = None
     vnfd_version: str | None = None
+    compatible_specification_versions: tuple[str, ...] | None = None
     checksum: Checksum | None = None
     software_images: tuple[SoftwareImage, ...] | None = None
     additional_artifacts: tuple[AdditionalArtifact, ...] | None = None
@@ -89,6 +103,59 @@ class CreateVnfPkgInfoRequest(SolRequest):
     """Clause 9.5.2.2."""
 
     user_defined_data: JsonObject = Field(default_factory=dict)
+
+
+class BasicCredentials(SolRequest):
+    """HTTP Basic towards a server."""
+
+    user_name: str = Field(pattern="^[^:]*$")
+    """A colon cannot be sent (RFC 7617)."""
+    password: Secret
+
+
+class ClientCredentials(SolRequest):
+    """The credentials for a token (SOL005 9.5.2.4); as the attribute's name says credentials, all of it is secret."""
+
+    client_id: Secret
+    client_password: Secret
+    token_endpoint: Secret
+
+
+class ExternalArtifactAccess(SolRequest):
+    """How one artifact outside of a package is fetched (clause 9.5.2.10)."""
+
+    artifact_uri: str = Field(min_length=1, max_length=2048)
+    """As the package lists it."""
+    override_uri: str | None = Field(default=None, min_length=1, max_length=2048)
+    """The address to fetch it from instead."""
+    auth_type: Literal["BASIC", "OAUTH2_CLIENT_CREDENTIALS"] | None = None
+    params_oauth2_client_credentials: ClientCredentials | None = None
+    params_basic: BasicCredentials | None = None
+    """V2.7.1 to V3.5.1."""
+
+    @model_validator(mode="after")
+    def _has_what_its_type_needs(self) -> Self:
+        given = {
+            "BASIC": self.params_basic is not None,
+            "OAUTH2_CLIENT_CREDENTIALS": self.params_oauth2_client_credentials is not None,
+        }
+        if sum(given.values()) > 1:
+            raise ValueError("paramsBasic cannot stand with paramsOauth2ClientCredentials")
+        if self.auth_type is not None and not given[self.auth_type]:
+            raise ValueError(f"authType {self.auth_type} needs its parameters")
+        return self
+
+
+class ExternalArtifactsAccessConfig(SolRequest):
+    """Clause 9.5.2.10. ETSI's file has one artifact, the specification any number: both are taken."""
+
+    artifact: Annotated[tuple[ExternalArtifactAccess, ...], BeforeValidator(_listed)] = Field(default=(), max_length=64)
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        if len({one.artifact_uri for one in self.artifact}) < len(self.artifact):
+            raise ValueError("artifact: each artifactUri once expected")
+        return self
 
 
 class VnfPkgInfoModificationRequest(SolPatch):

@@ -1,4 +1,4 @@
-"""The attributes of requests, and of grants, in ETSI's OpenAPI files.
+"""The attributes of requests, of grants, and of our answers, in ETSI's OpenAPI files.
 
 ``python -m callers.etsi_attributes <folder>`` writes the list of the project, ``tests/conformance/etsi_attributes.json``. The files are not part
 of the project: a test compares the list with them if ``$ETSI_OPENAPI`` names their folder.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,17 +33,29 @@ _SUBSCRIPTIONS: Final = (
 )
 _PACKAGES: Final = (
     "nfv-sol005/SOL005/VNFPackageManagement/definitions/SOL005VNFPackageManagement_def.yaml",
-    ("CreateVnfPkgInfoRequest", "VnfPkgInfoModifications", "UploadVnfPackageFromUriRequest"),
+    (
+        *("CreateVnfPkgInfoRequest", "VnfPkgInfoModifications"),
+        *("UploadVnfPackageFromUriRequest", "ExternalArtifactsAccessConfig"),
+    ),
+)
+_ANSWERS: Final = (
+    (_LCM[0], ("VnfInstance", "VnfLcmOpOcc", "LccnSubscription")),
+    (_SUBSCRIPTIONS[0], ("VnfPkgInfo", "PkgmSubscription")),
 )
 Types = Mapping[str, Mapping[str, str]]
 """By type: the type of each attribute; empty: no object of the specification. An object without a name has that of its place."""
 
 
-def read_types(folder: Path) -> Types:
-    """Return the types in ETSI's files, beginning with the requests."""
+def read_types(folder: Path) -> Mapping[str, Types]:
+    """Return the types in ETSI's files: those of ``requests``, and those of ``answers``."""
+    files = {"requests": (_LCM, _GRANTS, _SUBSCRIPTIONS, _PACKAGES), "answers": _ANSWERS}
+    return {kind: _types_in(folder, listed) for kind, listed in files.items()}
+
+
+def _types_in(folder: Path, files: Iterable[tuple[str, Iterable[str]]]) -> Types:
     found: dict[str, dict[str, str]] = {}
     reader = _Reader(found)
-    for file, names in (_LCM, _GRANTS, _SUBSCRIPTIONS, _PACKAGES):
+    for file, names in files:
         for name in names:
             reader.visit({"$ref": f"#/definitions/{name}"}, folder / file, name)
     return found
@@ -92,10 +104,11 @@ class _Reader:
         return schema, file, name
 
 
-def listed_types() -> Types:
-    """Return the list of the project."""
-    types: Types = json.loads(LIST.read_text(encoding="utf-8"))["types"]
-    return types
+def listed_types() -> Mapping[str, Types]:
+    """Return the list of the project, as `read_types`."""
+    listed: dict[str, Types] = json.loads(LIST.read_text(encoding="utf-8"))
+    del listed["source"]
+    return listed
 
 
 def _main(folder: str) -> None:
@@ -103,9 +116,7 @@ def _main(folder: str) -> None:
         "ETSI GS NFV-SOL 003 V3.7.1 and GS NFV-SOL 005 V3.7.1, OpenAPI files of ETSI (BSD-3-Clause): names only, "
         "made by callers.etsi_attributes"
     )
-    LIST.write_text(
-        json.dumps({"source": source, "types": read_types(Path(folder))}, indent=1) + "\n", encoding="utf-8"
-    )
+    LIST.write_text(json.dumps({"source": source, **read_types(Path(folder))}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class SoftwareImage(Part):
     path: str | None = None
     """The image's file in the package; None: the VIM must already hold an image of this name."""
     uri: str | None = None
-    """The image's location in the VNFD, if it is outside the package or missing from it."""
+    """The image's location in the VNFD, if it is outside the package, fetched or not, or missing from it."""
 
 
 class ComputeDemand(Part):

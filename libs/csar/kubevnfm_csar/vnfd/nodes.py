@@ -7,7 +7,8 @@ from typing import Any, Literal, cast
 
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_csar.files import locate
+from kubevnfm_csar.files import external_path, is_uri, locate
+from kubevnfm_csar.manifest import lists_external
 from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.model import (
     Checksum,
@@ -87,6 +88,9 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
         return None
     reference = text(artifact.get("file")) if artifact is not None else ""
     path = locate(topology.files, reference, beside=topology.file)
+    is_external = is_uri(reference)
+    if path is None and is_external and lists_external(topology.files, reference):
+        path = external_path(reference)
     name = text(data.get("name")) or posixpath.splitext(posixpath.basename(reference))[0]
     if not name:
         raise topology.refused(f"{node.name}.sw_image_data: the name is missing")
@@ -107,7 +111,7 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
         min_ram_bytes=size("min_ram"),
         size_bytes=size("size"),
         path=path,
-        uri=reference if reference and path is None else None,
+        uri=reference if reference and (path is None or is_external) else None,
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.errors import ExternalMissing, PackageRefused
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, PackageChecked, PackageFetched
@@ -20,6 +20,7 @@ from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing, opened, sealed
+from kubevnfm_sol.packages import ExternalArtifactsAccessConfig
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored, by
@@ -41,6 +42,7 @@ from kubevnfm_lcm_api.packages.copies import PROGRESS, Copies
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
+from kubevnfm_lcm_api.packages.external import ArtifactNotFetched, ExternalArtifacts, shown, unused
 from kubevnfm_lcm_api.packages.room import DiskFull
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
@@ -54,6 +56,8 @@ _MAX_FETCHES: Final = 8
 _FETCH_LATER_S: Final = 2.0
 
 _CONTENT: Final = "internal/content"
+_HELD: Final[JsonMapping] = {"held": True}
+"""The source of content that is on disk already."""
 _UPLOADING: Final = by(onboardingState="UPLOADING")
 _SENT_UPLOADS: Final = AllOf([_UPLOADING, Exists("internal/source", exists=False)])
 """Uploads of callers. A fetch is a command, which the broker delivers again if its worker dies."""
@@ -80,10 +84,11 @@ class Onboarding:
         limit_bytes: int,
         foresee: Foresight,
         copies: Copies,
+        external: ExternalArtifacts,
     ) -> None:
         self._packages, self._store, self._outbox, self._files = packages, store, outbox, files
         self._sources, self._ring, self._clock, self._limit_bytes = sources, ring, clock, limit_bytes
-        self._foresee, self._copies = foresee, copies
+        self._foresee, self._copies, self._external = foresee, copies, external
         self._owners, self._me = owners, owners.new()
         self._fetches = 0
 
@@ -188,6 +193,11 @@ class Onboarding:
         # A redelivery after the content was stored, or after the package was deleted: nothing is left to fetch.
         if stored is None or stored.body["onboardingState"] != "UPLOADING" or source is None:
             return Done(PackageFetched(vnf_pkg_id=package_id))
+        if source == _HELD:
+            content = stored.body["internal"]["content"]
+            upload = Upload(size_bytes=content["sizeBytes"], sha256=content["sha256"])
+            await self._stored(package_id, upload, where=_UPLOADING, cause=context.message_id)
+            return Done(PackageFetched(vnf_pkg_id=package_id))
         if self._fetches >= _MAX_FETCHES:
             return NotYet(again_in_s=_FETCH_LATER_S)
         self._fetches += 1
@@ -265,18 +275,29 @@ class Onboarding:
         # The archive of a copy stays on the disk, and counts, until it makes room.
         gone = () if is_copy(stored.body) else (_CONTENT,)
         try:
-            found = await self._files.onboard(package_id)
+            found = await self._files_of(stored)
+            if found is None:
+                return NotYet(again_in_s=_FETCH_LATER_S)
             vnfd = found.package.vnfd
             await self._refuse_duplicate(package_id, vnfd)
         except StoreUnavailable:
             raise
+        except ArtifactNotFetched as refusal:
+            # The content stays: another access configuration may suffice.
+            return await self._reject(package_id, refusal, (), where=processing)
         except VnfmError as refusal:
             return await self._reject(package_id, refusal, gone, where=processing)
         # Before the state: as soon as it is ONBOARDED, requests read both documents.
         await self._store_contents(package_id, found)
         content = stored.body["internal"]["content"]
+        uris = [one.uri for one in found.package.external]
         fields = {
-            **facts_of(found, created_at=rfc3339(self._clock.now()), foresee=self._foresee),
+            **facts_of(
+                found,
+                created_at=rfc3339(self._clock.now()),
+                foresee=self._foresee,
+                further=unused(stored.body, uris),
+            ),
             "checksum": {"algorithm": "SHA-256", "hash": content["sha256"]},
             "onboardingState": "ONBOARDED",
             "operationalState": "ENABLED",
@@ -290,6 +311,43 @@ class Onboarding:
             return await self._reject(package_id, _duplicate(vnfd, "another VNF package"), gone, where=processing)
         log.info("package_onboarded", package_id=package_id, vnfd_id=vnfd.vnfd_id)
         return Done(PackageChecked(vnf_pkg_id=package_id))
+
+    async def _files_of(self, stored: Stored) -> OnboardedFiles | None:
+        """Check and unpack a CSAR with the artifacts outside of it, which are fetched first; None: later. Raises as the ports."""
+        try:
+            return await self._files.onboard(stored.id)
+        except ExternalMissing as error:
+            missing = error.missing
+        if self._fetches >= _MAX_FETCHES:
+            return None
+        self._fetches += 1
+        try:
+            await self._external.fetch(stored.id, stored.body, missing)
+        finally:
+            self._fetches -= 1
+        return await self._files.onboard(stored.id)
+
+    async def configure_external(self, package_id: str, config: ExternalArtifactsAccessConfig) -> JsonObject | None:
+        """Store the access configuration of artifacts outside of a package; return it as it is shown.
+
+        None: the package has content, and is checked again with it. Raises NotFound; PackageBusy unless CREATED or ERROR.
+        """
+        stored = await self._packages.get(package_id)
+        fields = self._external.stored(config)
+        if stored.body["onboardingState"] == "ERROR" and "content" in stored.body.get("internal", {}):
+            task = _task(FetchPackage(package_id=package_id), derived_id("fetch", package_id, new_id()))
+            await self._begin(package_id, {**fields, "internal/source": dict(_HELD)}, [task])
+            return None
+        if stored.body["onboardingState"] not in {"CREATED", "ERROR"}:
+            state = stored.body["onboardingState"]
+            raise PackageBusy(
+                f"the package is {state}: access to its external artifacts is configured while it is CREATED or ERROR"
+            )
+        try:
+            await self._outbox.update(COLLECTION, package_id, self._now(fields), if_revision=stored.revision)
+        except RevisionConflict as error:
+            raise _taken() from error
+        return shown((await self._packages.get(package_id)).body)
 
     async def _refuse_duplicate(self, package_id: str, vnfd: Vnfd) -> None:
         for twin in await self._store.find(COLLECTION, Query(by(vnfdId=vnfd.vnfd_id), limit=2)):

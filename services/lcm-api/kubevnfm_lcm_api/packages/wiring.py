@@ -32,6 +32,7 @@ from kubevnfm_lcm_api.packages.bundles import BundlePackages
 from kubevnfm_lcm_api.packages.catalogue import Packages
 from kubevnfm_lcm_api.packages.copies import USED_AT, Copies
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
+from kubevnfm_lcm_api.packages.external import ExternalArtifacts
 from kubevnfm_lcm_api.packages.http import routes
 from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.on_demand import PackagesOnDemand
@@ -129,6 +130,7 @@ async def package_parts(
         limit_bytes=limit_bytes,
         foresee=foresee,
         copies=copies,
+        external=ExternalArtifacts(files, sources, ring, artifacts.artifact_limit_bytes, limit_bytes),
     )
     has_catalogue = artifacts.artifact_catalogue_url is not None
     on_demand = PackagesOnDemand(catalogue, onboarding, copies, store, has_catalogue, artifacts.artifact_timeout_s)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
+import io
 import ssl
+import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +19,7 @@ from aiohttp import web
 from kubevnfm_kit.tls import ServerTls
 from patience import until
 from servers.certificates import Authority
-from worlds.lcm_world import World, lcm_world
+from worlds.lcm_world import Answer, World, lcm_world
 
 BASIC = aiohttp.encode_basic_auth("reader", "pw-marked-1")
 TOKEN = "token-marked-2"
@@ -249,7 +252,7 @@ async def test_redirects_on_one_server_keep_the_credentials(world: World, url: s
 
 
 async def test_internal_networks_are_not_reached_unless_allowed(tmp_path: Path) -> None:
-    """API-113: neither by an address, nor by a name, nor by a redirect; errors contain nothing of them."""
+    """API-113, API-161: neither by an address, nor by a name, nor for an artifact; errors contain nothing of them."""
     async with lcm_world(tmp_path, allowed_networks="10.0.0.0/8") as world:
         repository = Repository(world.zipped("vm"))
         async with served(repository.answer) as url:
@@ -257,6 +260,8 @@ async def test_internal_networks_are_not_reached_unless_allowed(tmp_path: Path) 
             for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"):
                 said = reason(await fetched(world, addressInformation=f"http://{host}:{port}/open"))
                 assert "network that calls may not go to" in said, host
+            said = reason(await world.upload(with_external(repository.content, f"{url}/open")))
+            assert "network that calls may not go to" in said
         assert repository.asked == []
 
 
@@ -367,3 +372,115 @@ async def test_a_fetch_that_a_restart_cut_off_begins_again(tmp_path: Path) -> No
         async with lcm_world(tmp_path, **allowed) as world:
             assert (await world.onboarded(package_id))["onboardingState"] == "ONBOARDED"
     assert len(repository.asked) == 2
+
+
+# --- artifacts outside of a package ---------------------------------------------------------------------------------------
+
+
+SCRIPT = b"#!/bin/sh\necho from outside\n"
+
+
+def with_external(package: bytes, *uris: str, content: bytes = SCRIPT) -> bytes:
+    """Return a package that lists artifacts outside of it, all with this content."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(package)) as old, zipfile.ZipFile(archive, "w") as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            if name == "TOSCA-Metadata/TOSCA.meta":
+                digest = hashlib.sha512(content).hexdigest()
+                raw += b"".join(f"\nName: {uri}\nAlgorithm: SHA-512\nHash: {digest}\n".encode() for uri in uris)
+            new.writestr(name, raw)
+    return archive.getvalue()
+
+
+async def access(world: World, method: str, package_id: str, body: Any = None) -> Answer:
+    path = f"/vnfpkgm/v2/vnf_packages/{package_id}/ext_artifacts_access"
+    return await world.call(method, path, body, headers={"Version": "2.4.0"})
+
+
+async def test_artifacts_outside_of_a_package_are_fetched_with_the_configured_access(
+    world: World, url: str, repository: Repository
+) -> None:
+    """API-161: refused without them, and fetched once the access is right; the credentials are never shown."""
+    package = with_external(repository.content, f"{url}/open", f"{url}/bearer")
+    repository.content = SCRIPT
+    failed = await world.upload(package)
+    assert "/bearer" in reason(failed)
+    assert "401" in reason(failed)
+    assert (await access(world, "GET", failed["id"])).must(200).json == {}
+    params = {"clientId": "client", "clientPassword": "wrong", "tokenEndpoint": f"{url}/token?q=query-marked-4"}
+    one = {
+        "artifactUri": f"{url}/bearer",
+        "authType": "OAUTH2_CLIENT_CREDENTIALS",
+        "paramsOauth2ClientCredentials": params,
+    }
+    for password in ("wrong", "pw-marked-3"):
+        params["clientPassword"] = password
+        assert (await access(world, "PUT", failed["id"], {"artifact": one})).must(202).raw == b""
+        shown = await world.onboarded(failed["id"])
+        assert shown["onboardingState"] == ("ERROR" if password == "wrong" else "ONBOARDED"), shown
+    # Content that had been fetched before is not fetched again.
+    assert [request.path for request in repository.asked].count("/open") == 1
+    found = {one["artifactURI"][0]: one for one in shown["additionalArtifacts"] if "artifactURI" in one}
+    assert found.keys() == {f"{url}/open", f"{url}/bearer"}
+    for artifact in found.values():
+        read = await world.packages("GET", f"/{shown['id']}/artifacts/{artifact['artifactPath']}")
+        assert read.must(200).raw == SCRIPT
+        assert artifact["metadata"]["size"] == len(SCRIPT)
+    paths = {one["artifactPath"] for one in found.values()}
+    for query, expected in (("", set()), ("?include_external_artifacts", paths)):
+        archive = (await world.packages("GET", f"/{shown['id']}/artifacts{query}")).must(200).raw
+        assert set(zipfile.ZipFile(io.BytesIO(archive)).namelist()) & paths == expected
+    public = {"artifactUri": f"{url}/bearer", "authType": "OAUTH2_CLIENT_CREDENTIALS"}
+    assert (await access(world, "GET", shown["id"])).must(200).json == {"artifact": [public]}
+    (await access(world, "PUT", shown["id"], {"artifact": one})).problem(409)
+    for file in world.folder.rglob("store.db*"):
+        assert not [mark for mark in MARKS if mark.encode() in file.read_bytes()]
+
+
+async def test_an_artifact_may_have_another_address_and_must_have_its_digest(
+    world: World, url: str, repository: Repository
+) -> None:
+    """API-161."""
+    uri = "https://no-such-host.invalid/script.sh"
+    package = with_external(repository.content, uri)
+    repository.content = SCRIPT
+    package_id = str((await world.packages("POST", body={})).must(201).json["id"])
+    basic = {"userName": "reader", "password": "pw-marked-1"}
+    given = {
+        "artifactUri": uri,
+        "overrideUri": f"{url}/basic?q=query-marked-4",
+        "authType": "BASIC",
+        "paramsBasic": basic,
+    }
+    other = {"artifactUri": f"{url}/none"}
+    stored = (await access(world, "PUT", package_id, {"artifact": [given, other]})).must(200)
+    assert [one["artifactUri"] for one in stored.json["artifact"]] == [uri, other["artifactUri"]]
+    assert not [mark for mark in MARKS if mark in stored.raw.decode()]
+    repository.content = b"something else"
+    failed = await world.upload(package, package_id)
+    assert reason(failed).startswith(f"{uri}: ")
+    assert "sha512 checksum" in reason(failed)
+    assert "marked" not in reason(failed)
+    repository.content = SCRIPT
+    (await access(world, "PUT", package_id, {"artifact": [given, other]})).must(202)
+    shown = await world.onboarded(package_id)
+    assert shown["onboardingState"] == "ONBOARDED"
+    assert f"ext_artifacts_access: the package lists no artifact {other['artifactUri']}" in shown["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("artifact", "named"),
+    [
+        ({"artifactUri": "ftp://h/x"}, "artifact/artifactUri"),
+        ([{"artifactUri": "http://u:p@h/x"}], "artifact[0]/artifactUri"),
+        ({"artifactUri": "http://h/x", "overrideUri": "h"}, "artifact/overrideUri"),
+        ([{"artifactUri": "http://h/x"}, {"artifactUri": "http://h/x"}], "each artifactUri once"),
+        ({"artifactUri": "http://h/x", "authType": "BASIC"}, "needs its parameters"),
+        ({"artifactUri": "http://h/x", "authTyp": "BASIC"}, "artifact/authTyp"),
+    ],
+)
+async def test_a_configuration_that_cannot_be_meant_is_refused(world: World, artifact: Any, named: str) -> None:
+    """API-161."""
+    package_id = str((await world.packages("POST", body={})).must(201).json["id"])
+    assert named in (await access(world, "PUT", package_id, {"artifact": artifact})).problem(400)["detail"]

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from cachetools import LRUCache
-from kubevnfm_csar.files import FolderFiles
-from kubevnfm_csar.hot import IMAGES, BaseHot, read_base_hot
+from kubevnfm_csar.archive import external_name
+from kubevnfm_csar.errors import External
+from kubevnfm_csar.files import IMAGES, FolderFiles
+from kubevnfm_csar.hot import BaseHot, read_base_hot
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 
 from kubevnfm_lcm_api.packages.adapters.arrivals import PART, store_arriving
-from kubevnfm_lcm_api.packages.adapters.package_folder import ARCHIVE, CONTENT, FILES, SELECTIONS
+from kubevnfm_lcm_api.packages.adapters.package_folder import ARCHIVE, CONTENT, EXTERNAL, FILES, SELECTIONS
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, Upload
 
@@ -54,6 +56,12 @@ class DiskPackageFiles:
         return await store_arriving(
             chunks, target, limit_bytes=limit_bytes, check_head=_check_head, check=_check_length
         )
+
+    async def store_external(
+        self, package_id: str, external: External, chunks: AsyncIterator[bytes], *, limit_bytes: int
+    ) -> Upload:
+        name = external_name(external.uri, external.algorithm, external.hash)
+        return await store_arriving(chunks, self._root / package_id / EXTERNAL / name, limit_bytes=limit_bytes)
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         return await self._processes.unpack(self._root / package_id)

@@ -8,6 +8,8 @@ from typing import Final
 
 CONTENT: Final = "content.zip"
 FILES: Final = "files"
+EXTERNAL: Final = "external"
+"""Artifacts from outside of the package, each under `external_name`: they stay for another try."""
 ARCHIVE: Final = "archive.zip"
 SELECTIONS: Final = "selections"
 SCRATCH: Final = "onboarding-"

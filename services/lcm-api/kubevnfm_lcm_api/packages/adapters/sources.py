@@ -39,7 +39,7 @@ class HttpPackageSources:
 
     @asynccontextmanager
     async def open(self, source: JsonMapping) -> AsyncIterator[Content]:
-        is_on_demand = any(name in source for name in ("catalogue", "oci", "chart", "sha256"))
+        is_on_demand = any(name in source for name in ("catalogue", "oci", "chart", "sha256", "checksum"))
         longest_s = self._artifacts.artifact_timeout_s if is_on_demand else self._longest_s
         try:
             async with asyncio.timeout(longest_s):
@@ -59,8 +59,9 @@ class HttpPackageSources:
             return await self._registries.chart(source["chart"], source["digest"], limit_bytes=source["limit_bytes"])
         uri = self._address(source)
         sha256 = source["digest"].removeprefix("sha256:") if "chart" in source else source.get("sha256")
-        checksum = Checksum("sha256", sha256) if sha256 is not None else None
-        hosts = None if checksum is None else self._hosts
+        checksum = Checksum("sha256", sha256) if sha256 is not None else source.get("checksum")
+        # An artifact of a package may be redirected as a package: its digest identifies it, and its server alone gets credentials.
+        hosts = None if sha256 is None else self._hosts
         target = Target(uri, await self._authorization(source), hosts=hosts)
         response = await self._transfers.content(target)
         return Content(self._transfers.chunks(target, response, checksum=checksum), response.content_length)

@@ -15,7 +15,15 @@ from kubevnfm_csar.package import describe
 from kubevnfm_csar.signed import signed_archive
 from kubevnfm_csar.values_schema import LARGEST, SchemaRefused, read_schema, schema_path
 
-from kubevnfm_lcm_api.packages.adapters.package_folder import ARCHIVE, CONTENT, FILES, SCRATCH, SELECTIONS, drop_scratch
+from kubevnfm_lcm_api.packages.adapters.package_folder import (
+    ARCHIVE,
+    CONTENT,
+    EXTERNAL,
+    FILES,
+    SCRATCH,
+    SELECTIONS,
+    drop_scratch,
+)
 from kubevnfm_lcm_api.packages.adapters.schema_rules import NoSchema, compiled
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
@@ -36,7 +44,7 @@ def unpack(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
         path, signing = (folder / CONTENT, Signing())
         if outer is not None:
             path, signing = signatures.outer(outer, Path(scratch))
-        with open_csar(path, limits=limits) as csar:
+        with open_csar(path, limits=limits, external=folder / EXTERNAL) as csar:
             # Before the files are unpacked: a package without a valid VNFD is refused without writing them.
             package = describe(csar)
             _check_schemas(csar)

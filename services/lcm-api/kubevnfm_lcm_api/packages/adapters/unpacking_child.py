@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.errors import ExternalMissing, PackageRefused
 from kubevnfm_kit.child_main import limit_processor_time, serve
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.unpacking import unpack
-from kubevnfm_lcm_api.packages.adapters.unpacking_exchange import ANSWER_BYTES, Answer, Refusal, Request
+from kubevnfm_lcm_api.packages.adapters.unpacking_exchange import ANSWER_BYTES, Answer, Missing, Refusal, Request
 
 _KEPT_KIB: Final = 256 * 1024
 """A process that once used more memory is not used again: Python does not return all of it."""
@@ -50,6 +50,9 @@ def _answer(request: Request, logged: list[JsonObject]) -> bytes:
             raise PackageRefused(
                 f"what is stored of its VNFD and its list of files has {len(raw)} bytes; {ANSWER_BYTES} are allowed"
             )
+    except ExternalMissing as error:
+        found = tuple(Missing(uri=one.uri, algorithm=one.algorithm, hash=one.hash) for one in error.missing)
+        return _encoded(Answer(missing=found), logged)
     except PackageRefused as error:
         return _encoded(Answer(refused=Refusal(code=error.code, rule=error.rule, file=error.file)), logged)
     except OSError as error:

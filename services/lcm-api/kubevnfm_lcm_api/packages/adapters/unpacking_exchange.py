@@ -35,12 +35,23 @@ class Refusal(BaseModel):
     file: str
 
 
+class Missing(BaseModel):
+    """An artifact outside of the package that has not been fetched."""
+
+    model_config = ConfigDict(frozen=True)
+
+    uri: str
+    algorithm: str
+    hash: str
+
+
 class Answer(BaseModel):
-    """The result: exactly one of ``found``, ``refused``, ``disk``, ``is_out_of_memory`` and ``bug``."""
+    """The result: exactly one of ``found``, ``missing``, ``refused``, ``disk``, ``is_out_of_memory`` and ``bug``."""
 
     model_config = ConfigDict(frozen=True)
 
     found: OnboardedFiles | None = None
+    missing: tuple[Missing, ...] = ()
     refused: Refusal | None = None
     disk: str = ""
     """An error of the disk."""

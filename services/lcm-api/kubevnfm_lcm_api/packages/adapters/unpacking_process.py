@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.errors import ExternalMissing, PackageRefused
 from kubevnfm_kit.child_process import ChildProcesses
 from kubevnfm_kit.errors import OutsideUnavailable
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ class UnpackingProcesses:
     async def unpack(self, folder: Path) -> OnboardedFiles:
         """Check and unpack the CSAR in this folder.
 
-        Raises: PackageRefused with the file and the rule; PackageUnreadable; StorageFailed.
+        Raises: PackageRefused with the file and the rule; ExternalMissing; PackageUnreadable; StorageFailed.
         """
         try:
             archive_bytes = (await asyncio.to_thread((folder / CONTENT).stat)).st_size
@@ -93,6 +93,8 @@ class UnpackingProcesses:
 def _found(answer: Answer) -> OnboardedFiles:
     if answer.found is not None:
         return answer.found
+    if answer.missing:
+        raise ExternalMissing(answer.missing)
     if answer.refused is not None:
         kind = SignatureRefused if answer.refused.code == SignatureRefused.code else PackageRefused
         raise kind(answer.refused.rule, file=answer.refused.file)

@@ -18,6 +18,8 @@ class ArtifactEntry(BaseModel):
 
     content_type: str
     non_mano_set: str = ""
+    is_external: bool = False
+    """Whether it is outside of the package as it was uploaded."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class ArtifactSelection:
     non_mano: bool = True
     sets: frozenset[str] | None = None
     """Names of the sets of non-MANO artifacts; None: all of them."""
+    external: bool = False
+    """Those outside of the package too."""
 
 
 class PackageContents(BaseModel):
@@ -59,7 +63,9 @@ class PackageContents(BaseModel):
             manifest=found.manifest,
             certificate=found.certificate,
             artifacts={
-                one.path: ArtifactEntry(content_type=one.content_type, non_mano_set=one.non_mano_set)
+                one.path: ArtifactEntry(
+                    content_type=one.content_type, non_mano_set=one.non_mano_set, is_external=bool(one.uri)
+                )
                 for one in found.artifacts
             },
             security=found.security,
@@ -91,6 +97,7 @@ class PackageContents(BaseModel):
             for name, entry in self.artifacts.items()
             if (selection.mano if not entry.non_mano_set else selection.non_mano)
             and (not entry.non_mano_set or selection.sets is None or entry.non_mano_set in selection.sets)
+            and (selection.external or not entry.is_external)
         ]
         return self._with_security(names, signatures=selection.signatures)
 

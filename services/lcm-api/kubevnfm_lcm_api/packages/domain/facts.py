@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from kubevnfm_csar.files import is_uri
 from kubevnfm_csar.vnfd.model import SoftwareImage
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles
 
 
-def facts_of(found: OnboardedFiles, *, created_at: str, foresee: Foresight) -> JsonObject:
-    """Return the attributes; optional ones without a value are absent. ``created_at``: of the images' records."""
+def facts_of(found: OnboardedFiles, *, created_at: str, foresee: Foresight, further: Sequence[str] = ()) -> JsonObject:
+    """Return the attributes; optional ones without a value are absent.
+
+    ``created_at``: of the images' records; ``further``: warnings beside those of the content.
+    """
     package, vnfd = found.package, found.package.vnfd
     optional = {
         "softwareImages": [_image(found, image, created_at) for image in vnfd.software_images],
@@ -18,14 +24,18 @@ def facts_of(found: OnboardedFiles, *, created_at: str, foresee: Foresight) -> J
                 "artifactPath": one.path,
                 "checksum": one.checksum.model_dump(),
                 "isEncrypted": one.path in found.encrypted,
+                **({"artifactURI": [one.uri]} if one.uri else {}),
                 **({"nonManoArtifactSetId": one.non_mano_set} if one.non_mano_set else {}),
+                **({"artifactClassification": one.classification} if one.classification else {}),
+                "metadata": {"contentType": one.content_type, "size": one.size_bytes},
             }
             for one in package.artifacts
         ],
         "vnfmInfo": list(vnfd.vnfm_info),
         "packageSecurityOption": found.security_option,
         "signingCertificate": found.certificate,
-        "warnings": [*package.warnings, *foresee(vnfd, package.base_hot_flavours)],
+        "compatibleSpecificationVersions": list(package.specification_versions),
+        "warnings": [*further, *package.warnings, *foresee(vnfd, package.base_hot_flavours)],
     }
     return {
         "vnfdId": vnfd.vnfd_id,
@@ -72,4 +82,5 @@ def _image(found: OnboardedFiles, image: SoftwareImage, created_at: str) -> Json
         "minRam": image.min_ram_bytes,
         "size": image.size_bytes,
         "imagePath": image.path or "",
+        **({"imageUri": image.uri} if image.uri is not None and is_uri(image.uri) else {}),
     }

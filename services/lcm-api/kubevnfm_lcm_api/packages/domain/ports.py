@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubevnfm_csar.bundle_facts import BundleFacts
+from kubevnfm_csar.errors import External
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.package import Package
 from kubevnfm_csar.vnfd.model import Vnfd
@@ -63,7 +64,8 @@ class PackageSources(Protocol):
 
         ``source``: ``uri`` (a Secret, as its query may contain one), and the credentials: ``userName`` and ``password``,
         or ``paramsOauth2ClientCredentials``. On demand: ``catalogue``, the id of a package in the operator's catalogue; ``oci`` and
-        ``digest``; or ``uri`` with ``sha256``. ``chart``, ``digest`` and ``limit_bytes``: a Helm chart of a registry, or of an address. Entering and reading raise SourceFailed.
+        ``digest``; or ``uri`` with ``sha256``. ``chart``, ``digest`` and ``limit_bytes``: a Helm chart of a registry, or of an address.
+        An artifact from outside of a package: ``uri`` with ``checksum``, a `Checksum`. Entering and reading raise SourceFailed.
         """
         ...
 
@@ -78,10 +80,16 @@ class PackageFiles(Protocol):
         """
         ...
 
+    async def store_external(
+        self, package_id: str, external: External, chunks: AsyncIterator[bytes], *, limit_bytes: int
+    ) -> Upload:
+        """Write an artifact from outside of the package, whose digest ``chunks`` checks. Raises PackageTooLarge, StorageFailed."""
+        ...
+
     async def onboard(self, package_id: str) -> OnboardedFiles:
         """Check and unpack the stored CSAR; safe to repeat.
 
-        Raises: PackageRefused with the file and the rule; StorageFailed.
+        Raises: PackageRefused with the file and the rule; ExternalMissing with the artifacts to store first; StorageFailed.
         """
         ...
 

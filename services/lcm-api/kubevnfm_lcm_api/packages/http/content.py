@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Self
 
@@ -13,6 +13,7 @@ from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.base import SolRequest
+from kubevnfm_sol.packages import ClientCredentials
 from kubevnfm_store.query import Stored
 from pydantic import model_validator
 from yarl import URL
@@ -37,7 +38,7 @@ _PARAMETERS: Final = (
     Parameter(_NO_MANO, "Without those that the VNFM uses", is_flag=True),
     Parameter(_NO_NON_MANO, "Without those that the VNFM does not use", is_flag=True),
     Parameter(_SETS, "Of those only these sets, by commas"),
-    Parameter(_EXTERNAL, "Taken, and without effect: none are fetched", is_flag=True),
+    Parameter(_EXTERNAL, "With those outside of the package, which were fetched", is_flag=True),
 )
 
 
@@ -67,14 +68,6 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
             yield chunk
     except (ConnectionError, ClientPayloadError) as error:
         raise UploadBroken("", "the sender disconnected before the end of the archive") from error
-
-
-class ClientCredentials(SolRequest):
-    """The credentials for a token (SOL005 9.5.2.4); as the attribute's name says credentials, all of it is secret."""
-
-    client_id: Secret
-    client_password: Secret
-    token_endpoint: Secret
 
 
 class UploadFromUriRequest(SolRequest):
@@ -128,12 +121,16 @@ def _check_addresses(document: Any) -> None:
     The document is the original one: `parse` hides addresses with credentials. Errors contain no value of it, as each
     may be a secret.
     """
+    check_addresses(document, ("addressInformation",), "")
+
+
+def check_addresses(document: Any, names: Sequence[str], place: str) -> None:
+    """Raise InvalidInput as `_check_addresses`, for the addresses with these names and the token endpoint of an object."""
     if not isinstance(document, Mapping):
         return
-    for holder, name in (
-        (document, "addressInformation"),
-        (document.get("paramsOauth2ClientCredentials"), "tokenEndpoint"),
-    ):
+    params = document.get("paramsOauth2ClientCredentials")
+    of_token = (params, "tokenEndpoint", f"{place}paramsOauth2ClientCredentials/")
+    for holder, name, at in (*((document, name, place) for name in names), of_token):
         value = holder.get(name) if isinstance(holder, Mapping) else None
         if not isinstance(value, str):
             continue  # missing or of the wrong type: `parse` reports it
@@ -143,9 +140,9 @@ def _check_addresses(document: Any) -> None:
         except ValueError:
             is_http = False
         if not is_http:
-            raise InvalidInput(name, "an http or https URI expected")
+            raise InvalidInput(f"{at}{name}", "an http or https URI expected")
         if address.user is not None or address.password is not None:
-            raise InvalidInput(name, "credentials are expected in userName and password, not in the URI")
+            raise InvalidInput(f"{at}{name}", "credentials are expected in userName and password, not in the URI")
 
 
 # --- content out ------------------------------------------------------------------------------------------------------
@@ -230,8 +227,8 @@ async def artifacts(request: web.Request) -> web.StreamResponse:
         mano=not _flag(request, _NO_MANO),
         non_mano=not _flag(request, _NO_NON_MANO),
         sets=None if sets is None else frozenset(sets.split(",")),
+        external=_flag(request, _EXTERNAL),
     )
-    _flag(request, _EXTERNAL)  # artifacts outside the package are never fetched, so there are none to include
     stored, contents = await _opened(request)
     return await _archive(request, stored, contents.artifact_archive(selection))
 

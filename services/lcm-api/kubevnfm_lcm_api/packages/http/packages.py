@@ -62,6 +62,11 @@ async def view(request: web.Request, document: JsonMapping) -> JsonObject:
     shown = without_secret_leaves({**public, **files_as_shown(document)})
     if not shown.get("userDefinedData"):
         shown.pop("userDefinedData", None)
+    if at is not FOR_TACKERS_CLIENT:
+        # V2.6.1 requires the attribute, V3.7.1 wants it absent.
+        for image in shown.get("softwareImages", ()):
+            if not image["imagePath"]:
+                del image["imagePath"]
     return {**shown, "usageState": usage, "_links": links}
 
 

@@ -24,7 +24,8 @@ PACKAGE: Final = Shape(
             "array",
             {
                 **dict.fromkeys(
-                    ("id", "name", "provider", "version", "containerFormat", "diskFormat", "imagePath"), _TEXT
+                    ("id", "name", "provider", "version", "containerFormat", "diskFormat", "imagePath", "imageUri"),
+                    _TEXT,
                 ),
                 **{name: Attribute("number") for name in ("minDisk", "minRam", "size")},
                 "createdAt": Attribute("datetime"),
@@ -35,12 +36,19 @@ PACKAGE: Final = Shape(
         ),
         "additionalArtifacts": Attribute(
             "array",
-            {"artifactPath": _TEXT, "checksum": _CHECKSUM, "isEncrypted": _FLAG, "nonManoArtifactSetId": _TEXT},
+            {
+                **dict.fromkeys(("artifactPath", "nonManoArtifactSetId", "artifactClassification"), _TEXT),
+                "artifactURI": Attribute("array"),
+                "checksum": _CHECKSUM,
+                "isEncrypted": _FLAG,
+                "metadata": Attribute("free"),
+            },
             "object",
         ),
         "packageSecurityOption": _TEXT,
         "signingCertificate": _TEXT,
         "vnfmInfo": Attribute("array"),
+        "compatibleSpecificationVersions": Attribute("array"),
         "warnings": Attribute("array"),
         "userDefinedData": Attribute("free"),
         "onboardingFailureDetails": Attribute(
