@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from kubevnfm_csar.archive import extract, open_csar
@@ -87,7 +89,7 @@ def test_connection_points_know_their_vdu_link_and_whether_requests_may_name_the
     master, worker = simple.cps["masterNode_CP1"], simple.cps["workerNode_CP2"]
     assert (master.vdu_id, master.order, master.virtual_link, master.is_external) == ("masterNode", 0, None, True)
     assert (worker.vdu_id, worker.virtual_link, worker.is_external) == ("workerNode", "internalVL", False)
-    assert simple.virtual_links["internalVL"].cidr == "10.10.0.0/24"
+    assert [one.cidr for one in simple.virtual_links["internalVL"].subnets] == ["10.10.0.0/24"]
 
 
 def test_levels_and_aspects_give_counts(tmp_path: Path) -> None:
@@ -591,7 +593,43 @@ def test_a_boolean_is_also_one_as_tacker_reads_it(tmp_path: Path, written: str, 
     links = (
         vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed}).flavour("simple").virtual_links
     )
-    assert {link.dhcp_enabled for link in links.values()} == {read}
+    assert {one.dhcp_enabled for link in links.values() for one in link.subnets} == {read}
+
+
+@pytest.mark.parametrize(
+    ("layers", "data", "read"),
+    [
+        ("ipv4", [], []),
+        ("ipv4, ipv6", [], [(False, None), (True, None)]),
+        ("ethernet, ipv6", [], [(True, None)]),
+        (
+            "ipv4",
+            [{"l3_protocol_data": {"cidr": "10.1.0.0/24"}}, {"associated_layer_protocol": "ipv6"}],
+            [(False, "10.1.0.0/24"), (True, None)],
+        ),
+        (
+            "ipv4",
+            [
+                {"l3_protocol_data": {"ip_version": "ipv6", "cidr": "fd01::/64"}},
+                {"l3_protocol_data": {"ip_version": "IPv4"}},
+            ],
+            [(True, "fd01::/64"), (False, None)],
+        ),
+    ],
+)
+def test_a_virtual_link_has_a_subnet_for_each_ip_version(tmp_path: Path, layers: str, data: Any, read: Any) -> None:
+    written = flavour()
+    start = written.index("connectivity_type: {layer_protocols: [ipv4]}")
+    end = written.index("dhcp_enabled: true}") + len("dhcp_enabled: true}")
+    profile, margin = (
+        json.dumps({"virtual_link_protocol_data": data}),
+        " " * (start - written.rindex("\n", 0, start) - 1),
+    )
+    made = f"connectivity_type: {{layer_protocols: [{layers}]}}\n{margin}vl_profile: {profile}"
+    changed = written[:start] + made + written[end:]
+    vnfd = vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed})
+    (link,) = vnfd.flavour("simple").virtual_links.values()
+    assert [(one.is_ipv6, one.cidr) for one in link.subnets] == read
 
 
 @pytest.mark.parametrize("number", ["1_0", "0b1", "3.5", "-1", "yes", "' 3'", "'٣'", "true", "9" * 25])

@@ -15,6 +15,7 @@ from kubevnfm_csar.vnfd.model import (
     ComputeDemand,
     Cp,
     Flavour,
+    LinkSubnet,
     ScalingAspect,
     SoftwareImage,
     Storage,
@@ -89,6 +90,62 @@ def test_a_managed_link_is_not_created() -> None:
     made = resources(given(extManagedVirtualLinks=[link]))
     assert "internalVL" not in made
     assert made["internal"] == {"type": "OS::Neutron::Port", "properties": {"network": "net-9"}}
+
+
+def dual_stack(**subnets: Any) -> Flavour:
+    """Return a VNFD with another internal link on which the machine has a port; ``subnets``: of each link."""
+    links = {name: VirtualLink(virtual_link_id=name, subnets=given) for name, given in subnets.items()}
+    cps = {"other": Cp(cp_id="other", vdu_id="masterNode", order=2, virtual_link="otherVL")}
+    return VNFD.model_copy(update={"virtual_links": links, "cps": {**VNFD.cps, **cps}})
+
+
+def test_a_dual_stack_link_has_a_subnet_for_each_of_its_data() -> None:
+    ipv6 = LinkSubnet(
+        is_ipv6=True, cidr="2001:db8::/64", gateway="2001:db8::9", pools=(("2001:db8::20", "2001:db8::2f"),),
+        ipv6_address_mode="slaac",
+    )  # fmt: skip
+    made = resources(given(), dual_stack(internalVL=(LinkSubnet(cidr="10.7.0.0/24"), ipv6), otherVL=()))
+    network = {"get_resource": "internalVL"}
+    assert made["internalVL_subnet"]["properties"] == {
+        "network": network, "cidr": "10.7.0.0/24", "ip_version": 4, "enable_dhcp": True,
+    }  # fmt: skip
+    assert made["internalVL_subnet_2"]["properties"] == {
+        "network": network, "cidr": "2001:db8::/64", "ip_version": 6, "enable_dhcp": True, "gateway_ip": "2001:db8::9",
+        "allocation_pools": [{"start": "2001:db8::20", "end": "2001:db8::2f"}],
+        "ipv6_address_mode": "slaac", "ipv6_ra_mode": "slaac",
+    }  # fmt: skip
+    assert made["internal"]["depends_on"] == ["internalVL_subnet", "internalVL_subnet_2"]
+    assert made["other"]["depends_on"] == "otherVL_subnet"
+
+
+def test_links_without_a_range_get_ranges_that_no_other_network_of_the_vnf_has() -> None:
+    either = (LinkSubnet(), LinkSubnet(is_ipv6=True))
+    used = replace(given(), used_cidrs=["10.10.0.128/25", "no range", "fd00:10:0:2::/63"])
+    vnfd = dual_stack(internalVL=either, otherVL=either, third=(LinkSubnet(cidr="10.10.2.7/23"),))
+
+    def ranges(given_: Granted, changed: Flavour = vnfd) -> dict[str, str]:
+        found = resources(given_, changed).items()
+        return {name: one["properties"]["cidr"] for name, one in found if one["type"] == "OS::Neutron::Subnet"}
+
+    assert ranges(used) == {
+        "internalVL_subnet": "10.10.1.0/24", "internalVL_subnet_2": "fd00:10::/64",
+        "otherVL_subnet": "10.10.4.0/24", "otherVL_subnet_2": "fd00:10:0:1::/64", "third_subnet": "10.10.2.7/23",
+    }  # fmt: skip
+    # A change of package does not move a network that is there.
+    there = replace(used, present_cidrs={"otherVL_subnet": "10.10.9.0/24"})
+    assert ranges(there)["otherVL_subnet"] == "10.10.9.0/24"
+    with pytest.raises(Unprocessable, match="a cidr for internalVL_subnet expected"):
+        ranges(replace(given(), used_cidrs=["10.0.0.0/8"]))
+
+
+def test_a_scaling_leaves_networks_as_they_are() -> None:
+    vnfd = dual_stack(internalVL=(LinkSubnet(), LinkSubnet(is_ipv6=True)), otherVL=())
+    # As version 0.1.0 has made it: one subnet a link, all with the same range.
+    one = VirtualLink(virtual_link_id="one", subnets=(LinkSubnet(cidr="10.10.0.0/24"),))
+    links = {"internalVL": one, "otherVL": one}
+    before = template_of(vnfd.model_copy(update={"virtual_links": links}), given(), FLAVORS)
+    after = template_of(vnfd, given(), FLAVORS, {"masterNode": [0]}, before)
+    assert after["resources"] == before["resources"]
 
 
 def test_a_connection_point_without_a_link_is_named() -> None:

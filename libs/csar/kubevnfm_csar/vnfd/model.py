@@ -6,10 +6,10 @@ Names follow SOL001; sizes are in bytes. No function here reads a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from kubevnfm_kit.json_types import JsonObject
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 
@@ -112,14 +112,38 @@ class Cp(Part):
     interface_requirements: tuple[InterfaceRequirement, ...] = ()
 
 
+class LinkSubnet(Part):
+    """A subnet of an internal virtual link (SOL001 ``l3_protocol_data``)."""
+
+    is_ipv6: bool = False
+    cidr: str | None = None
+    """None: one that none of the VNF's networks has."""
+    dhcp_enabled: bool | None = None
+    gateway: str | None = None
+    pools: tuple[tuple[str, str], ...] = ()
+    """The first and the last address of each range of which addresses are given."""
+    ipv6_address_mode: str | None = None
+
+
 class VirtualLink(Part):
     """An internal virtual link."""
 
     virtual_link_id: str
     description: str = ""
-    cidr: str | None = None
-    ip_version: str | None = None
-    dhcp_enabled: bool | None = None
+    subnets: tuple[LinkSubnet, ...] = ()
+    """Empty: one of IPv4."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_one(cls, data: Any) -> Any:
+        """Read the form of earlier versions, which had one subnet for each link."""
+        if not isinstance(data, dict) or "subnets" in data:
+            return data
+        one = {name: data[name] for name in ("cidr", "dhcp_enabled") if data.get(name) is not None}
+        version = str(data.get("ip_version") or "").lower()
+        if version:
+            one["is_ipv6"] = version == "ipv6"
+        return {**data, "subnets": [one]} if one else data
 
 
 class PhaseDriver(Part):

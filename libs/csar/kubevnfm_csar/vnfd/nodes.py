@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from kubevnfm_kit.json_types import JsonMapping
 
@@ -15,6 +15,7 @@ from kubevnfm_csar.vnfd.model import (
     ComputeDemand,
     Cp,
     InterfaceRequirement,
+    LinkSubnet,
     SoftwareImage,
     Storage,
     Vdu,
@@ -22,6 +23,8 @@ from kubevnfm_csar.vnfd.model import (
 )
 from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.values import boolean, mapping, resolve, sequence, text
+
+_IP: Final = ("ipv4", "ipv6")
 
 
 def vdus(topology: Topology) -> dict[str, Vdu]:
@@ -189,16 +192,41 @@ def _interface_requirements(topology: Topology, node: Node) -> tuple[InterfaceRe
 
 def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
     """Return the internal virtual links by node name."""
-    found = {}
-    for node in topology.of_type(types.VIRTUAL_LINK):
-        profile = mapping(node.properties.get("vl_profile"))
-        data = [mapping(item) for item in sequence(profile.get("virtual_link_protocol_data"))]
-        layer_3 = next((mapping(item.get("l3_protocol_data")) for item in data if item.get("l3_protocol_data")), {})
-        found[node.name] = VirtualLink(
+    return {
+        node.name: VirtualLink(
             virtual_link_id=node.name,
             description=text(node.properties.get("description")),
-            cidr=text(layer_3.get("cidr")) or None,
-            ip_version=text(layer_3.get("ip_version")) or None,
-            dhcp_enabled=boolean(layer_3.get("dhcp_enabled")),
+            subnets=_subnets(node),
         )
-    return found
+        for node in topology.of_type(types.VIRTUAL_LINK)
+    }
+
+
+def _subnets(node: Node) -> tuple[LinkSubnet, ...]:
+    """Return a subnet for each data of layer 3, and one for each IP version without data that the link has."""
+    profile = mapping(node.properties.get("vl_profile"))
+    found = []
+    for item in map(mapping, sequence(profile.get("virtual_link_protocol_data"))):
+        data, protocol = mapping(item.get("l3_protocol_data")), text(item.get("associated_layer_protocol")).lower()
+        if data or protocol in _IP:
+            found.append(_subnet(data, protocol))
+    layers = mapping(node.properties.get("connectivity_type")).get("layer_protocols")
+    versions = {text(one).lower() for one in sequence(layers)}
+    for protocol in _IP:
+        if protocol in versions and not any(one.is_ipv6 == (protocol == "ipv6") for one in found):
+            found.append(_subnet({}, protocol))
+    return () if found == [LinkSubnet()] else tuple(found)
+
+
+def _subnet(data: JsonMapping, protocol: str) -> LinkSubnet:
+    cidr = text(data.get("cidr")) or None
+    version = text(data.get("ip_version")).lower() or protocol
+    pools = [mapping(one) for one in sequence(data.get("ip_allocation_pools"))]
+    return LinkSubnet(
+        is_ipv6=version == "ipv6" if version in _IP else ":" in (cidr or ""),
+        cidr=cidr,
+        dhcp_enabled=boolean(data.get("dhcp_enabled")),
+        gateway=text(data.get("gateway_ip")) or None,
+        pools=tuple((text(one.get("start_ip_address")), text(one.get("end_ip_address"))) for one in pools),
+        ipv6_address_mode=text(data.get("ipv6_address_mode")) or None,
+    )

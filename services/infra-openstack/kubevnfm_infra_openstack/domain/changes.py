@@ -27,6 +27,7 @@ from kubevnfm_infra_openstack.domain.definitions import check_increase, complete
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
+from kubevnfm_infra_openstack.domain.link_subnets import present_cidrs
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
@@ -311,6 +312,7 @@ class StackChanges:
             request={**given.request, **links},
             image_by_node=images,
             present_ips=present_fixed_ips(live.definition),
+            present_cidrs=present_cidrs(live.definition.template),
         )
         return await self.orders.with_networks(connected, cloud)
 
@@ -372,6 +374,7 @@ class StackChanges:
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
         live = replace(live, definition=_without_lost_ports(live))
         wanted = await self._connected(command, cloud, live, given, images)
+        wanted = await self.orders.with_used_ranges(wanted, flavour.vnfd, cloud)
         # A change of package decides about every machine; any other change leaves the present ones as they are.
         present = None if is_new or isinstance(command, ChangeTemplate) else live.definition.template
         named = given.ports.points.keys()

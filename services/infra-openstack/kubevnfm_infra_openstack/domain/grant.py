@@ -35,6 +35,10 @@ class Granted:
     """The zone of every machine where the grant has no zones; None: none is known, or nothing reads it."""
     present_ips: Mapping[str, Sequence[FixedIp]] = field(default_factory=dict)
     """``fixed_ips`` of the stack that is changed, by the name of the connection point in its template."""
+    present_cidrs: Mapping[str, str] = field(default_factory=dict)
+    """Ranges of the subnets of the stack that is changed, by resource name."""
+    used_cidrs: Collection[str] = ()
+    """Ranges of the networks outside the stack, if a range has to be chosen for one of the stack."""
 
     @cached_property
     def ports(self) -> AskedPorts:

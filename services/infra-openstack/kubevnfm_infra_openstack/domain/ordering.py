@@ -40,12 +40,14 @@ from kubevnfm_infra_openstack.domain.grant import (
     capacity_of,
     granted_flavors,
     granted_images,
+    managed_links,
     zone_among,
     zones_of,
 )
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
+from kubevnfm_infra_openstack.domain.link_subnets import needs_ranges
 from kubevnfm_infra_openstack.domain.ports import (
     Cloud,
     HeatInput,
@@ -139,6 +141,15 @@ class StackOrders:
             replace(given, networks={name: one for name, one in found.items() if one is not None}) if found else given
         )
 
+    async def with_used_ranges(self, given: Granted, vnfd: Flavour, cloud: Cloud) -> Granted:
+        """Return the input with the ranges of the VNF's other networks, if one has to be chosen for a network of the stack."""
+        managed = managed_links(given)
+        if not needs_ranges(vnfd, managed, given.present_cidrs):
+            return given
+        names = {*(point.network for point in given.ports.points.values()), *managed.values()}
+        found = [given.networks.get(name) or await cloud.networks.find(name) for name in sorted(names)]
+        return replace(given, used_cidrs=[one.cidr for network in found if network for one in network.subnets])
+
     async def images(self, cloud: Cloud, vnfd: Flavour, tag: str) -> tuple[str, ...]:
         """Return the ids of the images that were uploaded for the instance."""
         # Most packages bring no image files, and then the request to Glance is superfluous.
@@ -190,6 +201,7 @@ class StackOrders:
     ) -> HeatInput:
         hot = flavour.hot
         if hot is None and command.user_data is None:
+            given = await self.with_used_ranges(given, flavour.vnfd, cloud)
             return HeatInput({}, template_of(flavour.vnfd, given, await cloud.capacity.flavors()), {})
         if hot is None:
             raise BaseHotMissing(command.flavour_id, "a Heat template for the user data expected in the package")

@@ -39,6 +39,7 @@ from kubevnfm_infra_openstack.domain.hot import (
     properties_of,
     resources_of,
 )
+from kubevnfm_infra_openstack.domain.link_subnets import link_subnets
 
 _VERSION: Final = "2018-08-31"
 _GIB: Final = 1024**3
@@ -75,10 +76,13 @@ def template_of(
     for group in groups:
         resources[f"{group.name}_{group.kind}"] = {"type": SERVER_GROUP, "properties": {"policies": [group.kind]}}
     managed = managed_links(given)
-    for name, link in vnfd.virtual_links.items():
-        if name not in managed:
-            resources[name] = {"type": NETWORK}
-            resources[f"{name}_subnet"] = _subnet(name, link.cidr, link.ip_version, dhcp=link.dhcp_enabled)
+    subnets_by_link: dict[str, Sequence[str]] = {}
+    for name, subnets in link_subnets(vnfd, managed, given.used_cidrs, given.present_cidrs).items():
+        resources[name] = {"type": NETWORK}
+        # A network that is there keeps its subnets: with another one its ports would get addresses that nothing asks for.
+        own = {one: made for one, made in subnets.items() if name not in before or one in before}
+        resources |= own
+        subnets_by_link[name] = list(own)
     taken: set[str] = set()
     suffixes_by_vdu: dict[str, Sequence[str]] = {}
     for vdu in vnfd.vdus.values():
@@ -96,13 +100,13 @@ def template_of(
             is_kept = vdu.vdu_id + suffix in before
             flavor = _add_server(
                 resources, vdu, suffix, vnfd, given, flavors, flavor=flavor, zone=None if is_kept else next(zones, None),
-                group=group_by_vdu.get(vdu.vdu_id), ports=ports[index], taken=taken,
+                group=group_by_vdu.get(vdu.vdu_id), ports=ports[index], taken=taken, subnets=subnets_by_link,
             )  # fmt: skip
     template = {"heat_template_version": _VERSION, "resources": resources}
     if present is None:
         return template
     servers = {vdu.vdu_id + suffix: vdu for vdu in vnfd.vdus.values() for suffix in suffixes_by_vdu[vdu.vdu_id]}
-    staying = {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)}
+    staying = {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME, NETWORK, SUBNET)}
     parts = dict(before)
     for name, vdu in servers.items():
         if before.get(name, {}).get("type") == SERVER:
@@ -252,19 +256,6 @@ def _parts_of(vdu: Vdu, vnfd: Flavour) -> set[str]:
     return {vdu.vdu_id, *vdu.storages, *(cp.cp_id for cp in vnfd.cps.values() if cp.vdu_id == vdu.vdu_id)}
 
 
-def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> _Section:
-    version = 6 if (ip_version or "").lower() == "ipv6" else 4
-    return {
-        "type": SUBNET,
-        "properties": {
-            "network": {"get_resource": network},
-            "cidr": cidr or ("fd00:10::/64" if version == 6 else "10.10.0.0/24"),
-            "ip_version": version,
-            "enable_dhcp": dhcp is not False,
-        },
-    }
-
-
 def _add_server(
     resources: _Resources,
     vdu: Vdu,
@@ -278,10 +269,12 @@ def _add_server(
     group: str | None,
     ports: Mapping[str, AskedPort],
     taken: set[str],
+    subnets: Mapping[str, Sequence[str]],
 ) -> object:
     """Add one machine with its parts; return its flavor. ``flavor``: None if none is known; ``group``: a server group.
 
-    ``ports``: what is asked for its ports, by connection point; ``taken``: as in `AskedPorts.fixed_ips`.
+    ``ports``: what is asked for its ports, by connection point; ``taken``: as in `AskedPorts.fixed_ips`; ``subnets``: names of
+    resources by virtual link.
     """
     flavor = flavor_of(vdu.vdu_id, vnfd, given) or flavor or machine_flavors.fitting(vdu, flavors)
     if flavor is None:
@@ -297,7 +290,7 @@ def _add_server(
             port_by_cp[cp.cp_id] = asked.port_id
             continue
         port_by_cp[cp.cp_id] = {"get_resource": name}
-        resources[name] = _port(cp, vnfd, given, asked, given.present_ips.get(name, ()), taken)
+        resources[name] = _port(cp, vnfd, given, asked, given.present_ips.get(name, ()), taken, subnets)
     volumes = _volumes(resources, vdu, suffix, vnfd, given)
     properties: _Section = {
         "name": vdu.name or vdu.vdu_id,
@@ -318,7 +311,13 @@ def _add_server(
 
 
 def _port(
-    cp: Cp, vnfd: Flavour, given: Granted, asked: AskedPort | None, present: Sequence[FixedIp], taken: set[str]
+    cp: Cp,
+    vnfd: Flavour,
+    given: Granted,
+    asked: AskedPort | None,
+    present: Sequence[FixedIp],
+    taken: set[str],
+    subnets: Mapping[str, Sequence[str]],
 ) -> _Section:
     properties: _Section = {}
     link = cp.virtual_link
@@ -339,8 +338,9 @@ def _port(
         properties["binding:vnic_type"] = cp.vnic_type
     resource: _Section = {"type": PORT, "properties": properties}
     if isinstance(properties["network"], Mapping):
-        # The port gets an address from the subnet, but refers only to the network.
-        resource["depends_on"] = f"{link}_subnet"
+        # The port gets addresses from the subnets, but refers only to the network.
+        names = subnets.get(link or "", ())
+        resource["depends_on"] = names[0] if len(names) == 1 else list(names)
     return resource
 
 

@@ -149,7 +149,8 @@ class Places:
 
         ``without``: resources of the template that are left out.
         """
-        written = [(f"virtual link {name}", link.cidr) for name, link in self.flavour.virtual_links.items()]
+        links = self.flavour.virtual_links.items()
+        written = [(f"virtual link {name}", one.cidr) for name, link in links for one in link.subnets]
         if self.hot is not None:
             for name, kind in self.hot.top.resource_types.items():
                 if name in without:
