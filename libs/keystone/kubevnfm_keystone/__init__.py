@@ -1,8 +1,10 @@
 """Logs in to an OpenStack: reads access data, opens sessions, chooses the region, and explains failures."""
 
+from kubevnfm_keystone.access_rules import AccessRule, RulesForbid, check_rules, refusal_of
 from kubevnfm_keystone.application_credentials import ApplicationCredential, ApplicationCredentials
 from kubevnfm_keystone.catalogue import OPTIONAL, REQUIRED, TITLES, Catalogue, CatalogueLacks
 from kubevnfm_keystone.failures import UNREADABLE, Failure, NotKeystone, failure_of
+from kubevnfm_keystone.identity import OtherIdentity, check_identity
 from kubevnfm_keystone.login import KeystoneLogin, read_login
 from kubevnfm_keystone.session import KeystoneSession
 
@@ -11,6 +13,7 @@ __all__ = [
     "REQUIRED",
     "TITLES",
     "UNREADABLE",
+    "AccessRule",
     "ApplicationCredential",
     "ApplicationCredentials",
     "Catalogue",
@@ -19,6 +22,11 @@ __all__ = [
     "KeystoneLogin",
     "KeystoneSession",
     "NotKeystone",
+    "OtherIdentity",
+    "RulesForbid",
+    "check_identity",
+    "check_rules",
     "failure_of",
     "read_login",
+    "refusal_of",
 ]

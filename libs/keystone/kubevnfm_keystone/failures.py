@@ -9,8 +9,10 @@ from keystoneauth1 import exceptions
 from keystoneauth1.exceptions import connection
 from kubevnfm_kit.tls import tls_failure
 
+from kubevnfm_keystone.access_rules import RulesForbid
 from kubevnfm_keystone.catalogue import CatalogueLacks
 from kubevnfm_keystone.guard import AnswerRefused
+from kubevnfm_keystone.identity import OtherIdentity
 
 _CAUSES: Final = {
     "Connection refused": "connection refused",
@@ -45,11 +47,11 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Explain an error of keystoneauth, NotKeystone, CatalogueLacks, or one of `UNREADABLE`."""
+    """Explain an error of keystoneauth, one of this package's own, or one of `UNREADABLE`."""
     # The texts of keystoneauth can quote a whole request with its password, so they are searched and never shown.
     text = str(error)
     match error:
-        case NotKeystone() | CatalogueLacks():
+        case NotKeystone() | CatalogueLacks() | RulesForbid() | OtherIdentity():
             return Failure("refused", text)
         case exceptions.NotFound() if _GONE in text:
             return Failure("unauthorized", "Keystone has no such application credential: it was deleted")

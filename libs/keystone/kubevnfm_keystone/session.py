@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from keystoneauth1.access import AccessInfo, AccessInfoV3
 from keystoneauth1.exceptions.connection import SSLError
 from keystoneauth1.session import Session
 
+from kubevnfm_keystone.access_rules import AccessRule, rules_of
 from kubevnfm_keystone.catalogue import Catalogue
 from kubevnfm_keystone.failures import NotKeystone
 from kubevnfm_keystone.guard import GuardedAdapter
@@ -53,6 +55,10 @@ class KeystoneSession:
         access = self._auth.get_access(self.session)
         found = access.application_credential_id if isinstance(access, AccessInfoV3) else None
         return None if found is None else str(found)
+
+    def access_rules(self) -> Sequence[AccessRule]:
+        """Log in if necessary, and return the rules by which the login is limited; empty: it is not. Raises as `log_in`."""
+        return rules_of(self._auth.get_access(self.session))
 
     def catalogue(self) -> Catalogue:
         """Log in if necessary, and return the catalogue. Raises as `log_in`."""

@@ -19,13 +19,21 @@ from worlds.vim_world import RING, World, running
 LOGIN = {"username": "nfv", "user_domain_name": "Default", "password": "nfv", "cert_verify": "False"}
 
 
-def an_application_credential(world: World) -> Any:
+def an_application_credential(world: World, *, name: str = "ci", rules: list[dict[str, str]] | None = None) -> Any:
     identity = world.lab.cloud.identity
     (user,) = identity.users.values()
     project = next(iter(identity.projects.values()))
     return identity.add_application_credential(
-        identity.issue(user, project, methods=("password",)), name="ci", secret=""
+        identity.issue(user, project, methods=("password",)), name=name, secret="", rules=rules
     )
+
+
+def rules_for(*left_out: tuple[str, str], path: str = "/**") -> list[dict[str, str]]:
+    """Return access rules for all services and methods, except those."""
+    services = ("orchestration", "compute", "network", "image", "volumev3")
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    every = [(service, method) for service in services for method in methods]
+    return [{"service": s, "method": m, "path": path} for s, m in every if (s, m) not in left_out]
 
 
 async def test_users_projects_and_domains_are_named_by_id_too(world: World) -> None:
@@ -70,6 +78,59 @@ async def test_an_application_credential_needs_no_user_and_no_project(world: Wor
         made["id"], {"auth_cred": LOGIN, "vim_project": {"name": "nfv", "project_domain_name": "Default"}}
     )
     assert "application_credential_id" not in changed["auth_cred"]
+
+
+@pytest.mark.parametrize(
+    ("login", "project", "text"),
+    [
+        (
+            {"username": "nfv", "user_domain_name": "Other", "user_domain_id": "default"},
+            {},
+            "user domain Default; Other",
+        ),
+        ({"username": "other", "user_id": "own"}, {}, "user nfv; other"),
+        ({"username": "NFV", "user_id": "own", "user_domain_name": "Other"}, {}, "user domain Default; Other"),
+        ({"username": "nfv", "user_domain_id": "default"}, {"id": "own", "name": "other"}, "project nfv; other"),
+        (
+            {"username": "nfv", "user_domain_id": "default"},
+            {"name": "nfv", "project_domain_id": "default", "project_domain_name": "Other"},
+            "project domain Default; Other",
+        ),
+    ],
+)
+async def test_a_name_beside_an_id_is_that_of_the_login(world: World, login: Any, project: Any, text: str) -> None:
+    identity = world.lab.cloud.identity
+    (user,), own = identity.users.values(), next(iter(identity.projects.values()))
+    auth_cred = {**login, "password": "nfv", **({"user_id": user.user_id} if "user_id" in login else {})}
+    vim_project = {**project, **({"id": own.project_id} if "id" in project else {})} or {"id": own.project_id}
+    with pytest.raises(InvalidInput, match=f"the login belongs to {text} was given"):
+        await world.vims.create(world.openstack(auth_cred=auth_cred, vim_project=vim_project))
+    right = {"username": "NFV", "user_id": user.user_id, "user_domain_name": "default", "password": "nfv"}
+    await world.vims.create(world.openstack(auth_cred=right, vim_project={"id": own.project_id, "name": "nfv"}))
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        (rules_for(("network", "POST"), ("network", "DELETE")), "do not allow POST, DELETE of Neutron"),
+        (
+            [rule for rule in rules_for(("image", "GET")) if rule["service"] != "volumev3"],
+            "do not allow GET of Glance .image.; GET, POST, DELETE of Cinder",
+        ),
+        (
+            [*rules_for(path="/elsewhere"), *(one for one in rules_for() if one["service"] != "compute")],
+            "Nova: it rejects the application credential, whose access rules allow GET /elsewhere, POST /elsewhere",
+        ),
+    ],
+)
+async def test_access_rules_that_forbid_a_service_are_named(world: World, rules: Any, text: str) -> None:
+    limited = an_application_credential(world, rules=rules)
+    auth = {"application_credential_id": limited.credential_id, "application_credential_secret": limited.secret}
+    with pytest.raises(InvalidInput, match=text):
+        await world.vims.create(world.openstack(auth_cred=auth, vim_project={}))
+    enough = an_application_credential(world, name="enough", rules=rules_for(path="/v*/**"))
+    auth = {"application_credential_id": enough.credential_id, "application_credential_secret": enough.secret}
+    await world.vims.create(world.openstack(auth_cred=auth, vim_project={}))
 
 
 @pytest.mark.parametrize(

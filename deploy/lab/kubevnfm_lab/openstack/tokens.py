@@ -51,6 +51,8 @@ class ApplicationCredential:
     user: User
     project: Project
     description: str | None = None
+    rules: list[dict[str, str]] = field(default_factory=list)
+    """Access rules: ``service``, ``method``, ``path``. Empty: none."""
 
 
 @dataclass
@@ -201,10 +203,18 @@ class Identity:
         return count
 
     def add_application_credential(
-        self, token: Token, *, name: str, secret: str, description: str | None = None
+        self,
+        token: Token,
+        *,
+        name: str,
+        secret: str,
+        description: str | None = None,
+        rules: list[dict[str, str]] | None = None,
     ) -> ApplicationCredential:
         """Create an application credential for the token's user and project."""
-        made = ApplicationCredential(new_hex(), name, secret or new_uuid(), token.user, token.project, description)
+        made = ApplicationCredential(
+            new_hex(), name, secret or new_uuid(), token.user, token.project, description, rules or []
+        )
         self.application_credentials[made.credential_id] = made
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -21,6 +22,11 @@ _GLANCE_STRANGER: Final = (
     "This server could not verify that you are authorized to access the document you requested. Either you supplied the"
     " wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required."
 )
+_TYPES: Final = {
+    "heat": "orchestration", "nova": "compute", "neutron": "network", "glance": "image", "cinder": "volumev3",
+}  # fmt: skip
+"""The names of the services in access rules; Keystone does not limit what is called here."""
+_WILD: Final = {"**": ".*", "*": "[^/]+"}
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -142,13 +148,25 @@ class Wire:
 
     def _token(self, request: web.Request) -> Token:
         token = self._identity.find(request.headers.get("X-Auth-Token", ""))
-        if token is None:
+        if token is None or not self._is_allowed(token, request):
             # Glance answers with a page of its own, the others with the JSON of keystonemiddleware.
             if self.part == "glance":
                 raise ServiceError("glance", 401, "Unauthorized", _GLANCE_STRANGER)
             message = "The request you have made requires authentication."
             raise ServiceError("keystone", 401, "Unauthorized", message)
         return token
+
+    def _is_allowed(self, token: Token, request: web.Request) -> bool:
+        """Return whether the access rules of the token's application credential allow the call (keystonemiddleware)."""
+        rules = token.credential.rules if token.credential is not None else []
+        if not rules or self.part not in _TYPES:
+            return True
+        path = request.path.removeprefix(self.prefix)
+        return any(
+            (rule["service"], rule["method"]) == (_TYPES[self.part], request.method)
+            and re.fullmatch(re.sub(r"\*\*|\*", lambda found: _WILD[found[0]], rule["path"]), path)
+            for rule in rules
+        )
 
     async def _json(self, request: web.Request) -> Json:
         if not request.can_read_body:

@@ -27,6 +27,7 @@ from kubevnfm_keystone import (
     NotKeystone,
     failure_of,
     read_login,
+    refusal_of,
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
@@ -151,6 +152,9 @@ class Tenant:
         reason = f"{response.status_code} {reason_of(response)}"
         if response.status_code >= 500 or response.status_code == 429:
             raise VimUnavailable(title, reason)
+        if response.status_code == 401 and self._opened is not None:
+            limited = refusal_of(await self._run("Keystone", self._opened.access_rules), service.replace("_", "-"))
+            reason = f"{reason}: {limited}" if limited else reason
         raise VimRefused(title, f"{method} {path.split('?')[0]}: {reason}")
 
     async def _open(self) -> Connection:

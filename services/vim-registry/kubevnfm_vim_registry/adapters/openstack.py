@@ -8,25 +8,30 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
 from keystoneauth1 import exceptions
-from keystoneauth1.access import AccessInfo
 from kubevnfm_keystone import (
     OPTIONAL,
     REQUIRED,
     TITLES,
     UNREADABLE,
+    AccessRule,
     Catalogue,
     CatalogueLacks,
     KeystoneSession,
     NotKeystone,
+    OtherIdentity,
+    RulesForbid,
+    check_identity,
+    check_rules,
     failure_of,
     read_login,
+    refusal_of,
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
@@ -96,10 +101,11 @@ class OpenstackProbe:
         with translated_errors(vim):
             region = catalogue.region()
             catalogue.check_services(region)
-        services = (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
+            rules = await self._in_thread(session.access_rules)
+        services = _services(catalogue, region)
 
         def call(service: str) -> None:
-            with translated_errors(vim, service):
+            with translated_errors(vim, service, rules):
                 # Not by discovery: keystoneauth takes a failed one for an unversioned service, which then answers 404.
                 url = session.session.get_endpoint(
                     service_type=service, region_name=region, interface=session.login.interface, skip_discovery=True
@@ -131,32 +137,33 @@ def new_session(vim: VimRecord, ring: KeyRing, *, timeout_s: float) -> KeystoneS
 
 
 def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> Catalogue:
-    """Log in; return the catalogue."""
+    """Log in; return the catalogue. Raises VimRefused for a login that is not what the VIM says, or that cannot do what VNFs need."""
     with translated_errors(vim):
-        _check_project(vim, session.log_in())
-        return session.catalogue()
+        check_identity(session.login, session.log_in())
+        catalogue = session.catalogue()
+        check_rules(session.access_rules(), _services(catalogue, catalogue.region()))
+        return catalogue
 
 
-def _check_project(vim: VimRecord, access: AccessInfo) -> None:
-    """Raise VimRefused if an application credential belongs to another project than the VIM's."""
-    project = vim.vim_project
-    for name, found in (("id", access.project_id), ("name", access.project_name)):
-        if project.get(name) not in (None, "", found):
-            raise VimRefused(
-                vim.auth_url, f"the credential belongs to project {access.project_name}; {project[name]} was given"
-            )
+def _services(catalogue: Catalogue, region: str) -> Sequence[str]:
+    """Return the services that VNFs need in a region."""
+    return (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
 
 
 @contextmanager
-def translated_errors(vim: VimRecord, service: str = "") -> Iterator[None]:
-    """Raise this service's errors for those of keystoneauth; ``service``: the one that is called, if not Keystone."""
+def translated_errors(vim: VimRecord, service: str = "", rules: Sequence[AccessRule] = ()) -> Iterator[None]:
+    """Raise this service's errors for those of keystoneauth; ``service``: the one that is called, if not Keystone.
+
+    ``rules``: those by which the login is limited.
+    """
     try:
         yield
-    except (exceptions.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
+    except (exceptions.ClientException, NotKeystone, CatalogueLacks, RulesForbid, OtherIdentity, *UNREADABLE) as error:
         failure = failure_of(error)
         called = f"{TITLES[service]}: " if service else ""
         if failure.kind == "unauthorized":
-            raise VimUnauthorized(vim.auth_url, f"{called}{failure.reason}") from error
+            limited = refusal_of(rules, service) if isinstance(error, exceptions.Unauthorized) else ""
+            raise VimUnauthorized(vim.auth_url, f"{called}{limited or failure.reason}") from error
         if failure.kind == "unavailable":
             raise VimUnreachable(vim.auth_url, f"{called}{failure.reason}") from error
         raise VimRefused(vim.auth_url, f"{called}{failure.reason}") from error

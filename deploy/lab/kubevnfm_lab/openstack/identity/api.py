@@ -219,8 +219,9 @@ class IdentityApi:
                 f" {name}.",
             )
         made = self._identity.add_application_credential(
-            call.token, name=name, secret=str(body.get("secret") or ""), description=body.get("description")
-        )
+            call.token, name=name, secret=str(body.get("secret") or ""), description=body.get("description"),
+            rules=[dict(one, id=new_hex()) for one in body.get("access_rules") or ()],
+        )  # fmt: skip
         # The only answer that contains the secret, as in Keystone.
         return json_answer({"application_credential": {**_application_credential(made), "secret": made.secret}}, 201)
 
@@ -265,6 +266,7 @@ class IdentityApi:
                 "id": token.credential.credential_id,
                 "name": token.credential.name,
                 "restricted": True,
+                **({"access_rules": token.credential.rules} if token.credential.rules else {}),
             }
         if token.scoped:
             body["project"] = {
