@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from kubevnfm_csar.vnfd.model import Cp
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
 from kubevnfm_infra_openstack.domain.failure import failed_resources, failure_of
 from kubevnfm_infra_openstack.domain.hot import AUTO_SCALING_GROUP, FLOATING_IP, NETWORK, PORT, SERVER, VOLUME
@@ -161,6 +162,26 @@ def test_a_clone_is_the_group_of_its_server() -> None:
     resources = [a_resource("VDU1-0", "VDU1.yaml", "n"), a_resource("VDU1", SERVER, "s", stack="n")]
     (server,) = stack_resources(TOP, StackContents(resources), {"VDU1": "VDU1"}).servers
     assert (server.group, server.member) == ("VDU1-0", None)
+
+
+def test_numbered_names_stand_for_the_nodes_of_the_vnfd() -> None:
+    """A node of the VNFD may have such a name itself."""
+    made = [
+        (f"{name}-{n}", kind, f"{name}{n}")
+        for name, kind in (("WEB", SERVER), ("CP", PORT), ("data", VOLUME))
+        for n in (0, 2)
+    ]
+    others = [("CP-1", PORT, "own"), ("CP-x", PORT, "x"), ("CP-²", PORT, "two"), ("log-7", VOLUME, "log")]
+    found = StackContents(
+        [a_resource(*one) for one in (*made, *others)],
+        port_by_id={f"CP{n}": NeutronPort(f"CP{n}", device_id=f"WEB{n}") for n in (0, 2)},
+    )
+    cps = [Cp(cp_id=name, vdu_id="WEB") for name in ("CP", "CP-1")]
+    facts = stack_resources(TOP, found, {"WEB": "web"}, cps=cps, storages=["data"])
+    assert [server.vdu_id for server in facts.servers] == ["WEB", "WEB"]
+    assert {port.cpd_id for server in facts.servers for port in server.ports} == {"CP"}
+    assert [port.cpd_id for port in facts.ports] == ["CP", "CP", "CP-1", "CP-x", "CP-²"]
+    assert [volume.storage_id for volume in facts.volumes] == ["data", "data", "log-7"]
 
 
 def test_a_rebuilt_server_is_another_vnfc() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kubevnfm_csar.vnfd.clones import node_of
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
@@ -143,12 +144,10 @@ class StackChanges:
         # Only those that request or grant name: the others stay as they are, whatever has made them so.
         named = given.ports.points
         points: SolObject = {
-            name: values
-            for name, values in nfv.get("CP", {}).items()
-            if name in named or name.rpartition("-")[0] in named
+            name: values for name, values in nfv.get("CP", {}).items() if node_of(name, named) is not None
         }
         for name in named:
-            if not any("network" in points.get(one, {}) for one in points if name in (one, one.rpartition("-")[0])):
+            if not any("network" in values for one, values in points.items() if node_of(one, named) == name):
                 raise Unprocessable(_LINKS, f"the package's Heat template has no parameter for the network of {name}")
         parameters = {"nfv": merge_patch(present_value(live.definition, "nfv"), {"CP": points})}
         return Wanted(StackChange(tags, command.timeout_s, parameters=parameters))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from kubevnfm_csar.vnfd.clones import node_of, number_of
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_sol.connection_points import AskedPort
 
@@ -157,10 +158,8 @@ def port_of(cp: str, vnfd: Flavour, given: Granted) -> str | None:
 
 def _point_of(cp: str, given: Granted) -> tuple[str, int]:
     """Return the connection point that a template's name means, and the number of the machine: ``CP1-2`` of CP1."""
-    base, _, number = cp.rpartition("-")
-    if cp in given.ports.points or base not in given.ports.points or not number.isdigit():
-        return cp, 0
-    return base, int(number)
+    node = node_of(cp, given.ports.points)
+    return (cp, 0) if node is None else (node, number_of(cp, node) or 0)
 
 
 def _port_of(cp: str, given: Granted) -> tuple[str, AskedPort | None]:

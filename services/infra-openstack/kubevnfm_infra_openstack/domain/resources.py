@@ -7,11 +7,11 @@ A server's VDU is found by the server's resource name, then by the names above i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from kubevnfm_csar.vnfd.clones import node_of
 from kubevnfm_csar.vnfd.model import Cp
 from kubevnfm_events.stacks import (
     CreateResources,
@@ -37,7 +37,6 @@ from kubevnfm_infra_openstack.domain.hot import (
 )
 from kubevnfm_infra_openstack.domain.stack import HeatResource, NeutronPort, NovaServer, Stack, StackContents
 
-_INDEX = re.compile(r"-\d+$")
 _GROUP_TYPES = frozenset({AUTO_SCALING_GROUP, RESOURCE_GROUP})
 
 
@@ -101,8 +100,7 @@ def stack_resources(
     servers = [
         _with_named_ports(_server(r, tree, contents, vdus), cps, network_by_link) for r in made if r.type == SERVER
     ]
-    servers = [_with_cpd_ids(server, cps) for server in servers]
-    return StackResources(
+    facts = StackResources(
         stack_id=stack.id,
         stack_name=stack.name,
         servers=tuple(sorted(servers, key=_order)),
@@ -111,7 +109,6 @@ def stack_resources(
         volumes=tuple(
             StorageFacts(
                 name=r.name,
-                clone_of=clone_of(r.name, storages),
                 resource_id=r.physical_id,
                 server_id=server_by_volume.get(r.physical_id),
             )
@@ -122,6 +119,7 @@ def stack_resources(
         # Packages may put passwords there; the facts are stored and shown.
         nfv=hide(contents.nfv, secret_names),
     )
+    return _with_nodes(facts, {cp.cp_id for cp in cps}, storages)
 
 
 def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collection[str]) -> Sequence[HeatResource]:
@@ -200,7 +198,7 @@ def _with_named_ports(server: ServerFacts, cps: Collection[Cp], network_by_link:
 
     A connection point of an internal virtual link has its port in that network; of the others, one may be left over.
     """
-    known = {_INDEX.sub("", port.name) for port in server.ports} | {port.name for port in server.ports}
+    known = {node_of(port.name, {cp.cp_id for cp in cps}) for port in server.ports}
     cp_by_port = dict[str, str]()
     free = [cp for cp in cps if cp.vdu_id == server.vdu_id and cp.cp_id not in known]
     for cp in free:
@@ -219,27 +217,34 @@ def _with_named_ports(server: ServerFacts, cps: Collection[Cp], network_by_link:
     return server.model_copy(update={"ports": ports})
 
 
-def clone_of(name: str, nodes: Collection[str]) -> str:
-    """Return the node of the VNFD that a template's numbered name stands for; empty: the name is a node's, or of none."""
-    plain = _INDEX.sub("", name)
-    return plain if name not in nodes and plain in nodes else ""
+def _with_nodes(facts: StackResources, cps: Collection[str], storages: Collection[str]) -> StackResources:
+    """Return the facts in which each port and volume with a numbered name has the node of the VNFD that it stands for."""
 
+    def ports(found: Sequence[PortFacts]) -> tuple[PortFacts, ...]:
+        return tuple(port.model_copy(update={"clone_of": _clone_of(port.name, cps)}) for port in found)
 
-def _with_cpd_ids(server: ServerFacts, cps: Collection[Cp]) -> ServerFacts:
-    known = {cp.cp_id for cp in cps}
-    ports = tuple(
-        port.model_copy(update={"clone_of": node}) if (node := clone_of(port.name, known)) else port
-        for port in server.ports
+    return facts.model_copy(
+        update={
+            "servers": tuple(one.model_copy(update={"ports": ports(one.ports)}) for one in facts.servers),
+            "ports": ports(facts.ports),
+            "volumes": tuple(
+                one.model_copy(update={"clone_of": _clone_of(one.name, storages)}) for one in facts.volumes
+            ),
+        }
     )
-    return server.model_copy(update={"ports": ports})
+
+
+def _clone_of(name: str, nodes: Collection[str]) -> str:
+    node = node_of(name, nodes)
+    return node if node is not None and node != name else ""
 
 
 def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
     id_by_name = {**{name: vdu for vdu, name in vdus.items()}, **{vdu: vdu for vdu in vdus}}
     for name in names:
-        for form in (name, _INDEX.sub("", name), name.removesuffix("_group")):
-            if form in id_by_name:
-                return id_by_name[form]
+        for form in (name, name.removesuffix("_group")):
+            if (node := node_of(form, id_by_name)) is not None:
+                return id_by_name[node]
     return names[0]
 
 

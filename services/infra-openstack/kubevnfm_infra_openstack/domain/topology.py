@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
+from kubevnfm_csar.vnfd.clones import node_of, number_of, numbered
 from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
 from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_kit.errors import Unprocessable
@@ -43,8 +44,6 @@ from kubevnfm_infra_openstack.domain.link_subnets import link_subnets
 
 _VERSION: Final = "2018-08-31"
 _GIB: Final = 1024**3
-_LONGEST_INDEX: Final = 20
-"""Digits of the number of an instance: a VNFD multiplies numbers of up to 2**53."""
 
 _Section = dict[str, object]
 _Resources = dict[str, _Section]
@@ -158,9 +157,8 @@ def _check_names(vnfd: Flavour) -> None:
 
 def _is_instance(name: str, of: str, most: int) -> bool:
     """Return whether the name is that of one of so many instances of a part."""
-    before, _, number = name.rpartition("-")
-    is_number = number.isascii() and number.isdigit() and len(number) <= _LONGEST_INDEX
-    return before == of and is_number and str(int(number)) == number and int(number) < most
+    number = number_of(name, of)
+    return number is not None and number < most and name == f"{of}-{number}"
 
 
 def _check_free(resources: Mapping[str, object], vdu: Vdu, vnfd: Flavour, suffix: str) -> None:
@@ -219,13 +217,12 @@ def indexes_after(
     for name, resource in resources_of(template).items():
         if resource.get("type") != SERVER or name in leaving:
             continue
-        vdu_id, _, number = name.rpartition("-")
-        is_numbered = vdu_id in there and number.isdigit()
+        vdu_id, number = numbered(name)
         # The first instance of a VDU that can have others is numbered too, so it does not have the VDU's own name.
-        if name in there and not (is_numbered and vnfd.max_count(name) > 1):
+        if name in there and not (vdu_id in there and vnfd.max_count(name) > 1):
             there[name].append(0)
-        elif is_numbered:
-            there[vdu_id].append(int(number))
+        elif vdu_id in there:
+            there[vdu_id].append(number or 0)
     found: dict[str, list[int]] = {}
     for vdu_id, indexes in there.items():
         wanted = counts.get(vdu_id, len(indexes))
@@ -239,16 +236,10 @@ def with_present_vdus(template: Template, present: Template, vnfd: Flavour, chan
     """Return the template with the present machines, ports and volumes of all VDUs except the changed ones."""
     vdu_by_part = {name: vdu.vdu_id for vdu in vnfd.vdus.values() for name in _parts_of(vdu, vnfd)}
     before = resources_of(present)
-    # A part with a number is that of its VDU only if no other part has the whole name.
-    owners = {name: vdu_by_part.get(name) or vdu_by_part.get(_without_number(name)) for name in before}
+    owners = {name: vdu_by_part.get(node_of(name, vdu_by_part) or "") for name in before}
     return _with_kept(
         template, before, {name for name, vdu in owners.items() if vdu is not None and vdu not in changed}
     )
-
-
-def _without_number(name: str) -> str:
-    part, _, number = name.rpartition("-")
-    return part if number.isdigit() else name
 
 
 def _parts_of(vdu: Vdu, vnfd: Flavour) -> set[str]:

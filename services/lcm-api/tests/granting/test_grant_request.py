@@ -46,7 +46,7 @@ FLAVOUR = Flavour(
     ),
 )
 WITH_DISK = RESOURCES.model_copy(
-    update={"volumes": (StorageFacts(name="disk", resource_id="volume-1", server_id="server-m1"),)}
+    update={"volumes": (StorageFacts(name="disk-0", clone_of="disk", resource_id="volume-1", server_id="server-m1"),)}
 )
 
 
@@ -57,6 +57,10 @@ def request_for(draft: Any, flavour: Flavour | None = FLAVOUR, **occ: Any) -> di
 
 def ids(request: dict[str, Any], which: str) -> list[str]:
     return [one["id"] for one in request.get(which, ())]
+
+
+def templates(request: dict[str, Any], which: str) -> list[str]:
+    return [one["resourceTemplateId"] for one in request.get(which, ())]
 
 
 def existing(request: dict[str, Any], which: str) -> list[tuple[str, str]]:
@@ -111,6 +115,7 @@ def test_a_scale_in_removes_the_selected_machines() -> None:
 def test_a_heal_removes_and_adds_the_same_machines_and_their_replaced_volumes() -> None:
     request = request_for(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",), volumes=("volume-1",)))
     assert existing(request, "removeResources") == [("COMPUTE", "server-m1"), ("STORAGE", "volume-1")]
+    assert templates(request, "removeResources") == ["masterNode", "disk"]
     assert ids(request, "addResources") == ["masterNode-add-0", "masterNode-disk-add-0"]
     without_volume = request_for(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",)))
     assert existing(without_volume, "removeResources") == [("COMPUTE", "server-m1")]

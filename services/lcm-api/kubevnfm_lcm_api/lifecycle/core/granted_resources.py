@@ -68,7 +68,7 @@ def removed_servers(
         if (volume.server_id in ids if volumes is None else volume.resource_id in volumes)
     ]
     for number, volume in enumerate(removed_volumes):
-        yield existing(volume.name, number, "STORAGE", volume.resource_id, vim_key)
+        yield existing(volume.storage_id, number, "STORAGE", volume.resource_id, vim_key)
 
 
 def existing_servers(servers: Iterable[ServerFacts], what: str, vim_key: str) -> Iterator[Json]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubevnfm_csar.hot import NETWORK, BaseHot, parameter_paths
+from kubevnfm_csar.vnfd.clones import node_of, number_of
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points
@@ -26,7 +27,6 @@ from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 
 _NO_TRUNKS: Final = "not supported: trunks of a VNF are made by its templates"
 _ONE_NETWORK: Final = "the machines of a VDU have a connection point on the same network"
-_NUMBER: Final = re.compile(r"-\d+$")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LinkRules:
         """Return the rests of the paths ``[nfv, CP, <name>, <attribute>, ...]`` that the top template reads, by attribute."""
         found: dict[str, set[tuple[object, ...]]] = {}
         for path in parameter_paths(self.hot.top.body) if self.hot is not None else ():
-            if len(path) > 3 and path[:2] == ["nfv", "CP"] and cpd_id in (str(path[2]), _NUMBER.sub("", str(path[2]))):
+            if len(path) > 3 and path[:2] == ["nfv", "CP"] and node_of(str(path[2]), {cpd_id}) is not None:
                 found.setdefault(str(path[3]), set()).add(tuple(map(str, path[4:])))
         return found
 
@@ -82,7 +82,7 @@ class LinkRules:
         """Return whether the template has parameters of their own for the machines of a VDU: ``CP1-0``, ``CP1-1``."""
         paths = list(parameter_paths(self.hot.top.body)) if self.hot is not None else []
         names = {str(path[2]) for path in paths if len(path) > 3 and path[:2] == ["nfv", "CP"]}
-        return any(name != cpd_id and _NUMBER.sub("", name) == cpd_id for name in names)
+        return any(number_of(name, cpd_id) is not None for name in names)
 
 
 def check_links(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubevnfm_csar.vnfd.clones import number_of
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points, assigned, canonical
@@ -90,9 +91,8 @@ def index_of(server: ServerFacts) -> int | None:
     """Return the number in ``<vdu>-<index>``, the names by which Tacker's user data classes distinguish machines."""
     # The server itself has this name in the top template, or its group has it.
     for name in (server.name, server.group or ""):
-        vdu_id, _, number = name.rpartition("-")
-        if vdu_id == server.vdu_id and number.isdigit():
-            return int(number)
+        if (number := number_of(name, server.vdu_id)) is not None:
+            return number
     return None
 
 

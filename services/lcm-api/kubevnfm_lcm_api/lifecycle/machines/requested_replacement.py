@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import inside
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.clones import numbered
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_csar.vnfd.phases import LONGEST_SCRIPT, script_problem
 from kubevnfm_events import PackageRef
@@ -44,7 +45,6 @@ _COORDINATION: Final[Mapping[Age, str]] = {
     "old": "lcm-operation-coordinate-old-vnf",
 }
 _WHICH: Final[Mapping[Age, str]] = {"new": "new", "old": "present"}
-_NUMBER: Final = re.compile(r"-\d+$")
 _MANAGED: Final = "extManagedVirtualLinks"
 _EXTERNAL: Final = "extVirtualLinks"
 
@@ -227,7 +227,7 @@ def _check_new_points(change: PackageChange, flavour: Flavour, hot: BaseHot | No
     for index, (vdu_id, vdu) in enumerate(change.params.items() if "new" in change.coordination else ()):
         name = vdu["new_vnfc_param"]["cp_name"]
         # Templates may number the resources of each machine, and user data add the numbers.
-        names = {name, _NUMBER.sub("", name)}
+        names = {name, numbered(name)[0]}
         own = [cp_id for cp_id, cp in flavour.cps.items() if cp.vdu_id == vdu_id]
         written = [re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])") for one in names]
         if names.isdisjoint(own) and not any(pattern.search(text) for pattern in written for text in texts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,12 @@ async def scaled_machines(
 ) -> ScaleVmDraft:
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
-    leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(asked.request.additional_params, asked.version))
+    leaving = leaving_machines(
+        vnf.resources.servers,
+        wanted,
+        is_newest_first=_newest_first(asked.request.additional_params, asked.version),
+        numbered=vnf.record.internals.user_data is not None,
+    )
     files = await packages.file_names(vnf.package.package_id)
     directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
     change = vnf.change(directed, levels.operation, asked.request.additional_params, files)
@@ -93,25 +98,27 @@ def _newest_first(parameters: Mapping[str, Any], version: ApiVersion) -> bool:
     return version == "v2" or str(parameters.get("is_reverse")).lower() == "true"
 
 
-def _leaving(vnf: VnfUnderChange, wanted: Mapping[str, int], *, is_newest_first: bool) -> dict[str, list[ServerFacts]]:
-    """Return the machines to remove, by VDU."""
+def leaving_machines(
+    servers: Sequence[ServerFacts], wanted: Mapping[str, int], *, is_newest_first: bool, numbered: bool
+) -> dict[str, list[ServerFacts]]:
+    """Return the machines to remove, by VDU. ``numbered``: whether user data have numbered them."""
     # User data count on from the number of machines, so those that they have numbered leave from the end: a healed
-    # machine is the newest, whatever its number. Machines of one stack update have the same creation time; the id makes
-    # the order the same at every repeat.
-    numbered = vnf.record.internals.user_data is not None
+    # machine is the newest, whatever its number. Machines of one stack update have the same creation time: of these the
+    # numbers decide, and then the id, which makes the order the same at every repeat.
     leaving: dict[str, list[ServerFacts]] = {}
     for vdu_id, count in wanted.items():
-        present = [server for server in vnf.resources.servers if server.vdu_id == vdu_id]
-        index_by_id = {server.server_id: index_of(server) if numbered else None for server in present}
-        servers = sorted(
+        present = [server for server in servers if server.vdu_id == vdu_id]
+        index_by_id = {server.server_id: index_of(server) for server in present}
+        in_order = sorted(
             present,
             key=lambda server: (
-                index_by_id[server.server_id] or 0,
+                (index_by_id[server.server_id] or 0) if numbered else 0,
                 server.created_at.isoformat() if server.created_at else "",
+                index_by_id[server.server_id] or 0,
                 server.vnfc_id,
             ),
-            reverse=is_newest_first or any(index is not None for index in index_by_id.values()),
+            reverse=is_newest_first or (numbered and any(index is not None for index in index_by_id.values())),
         )
-        if len(servers) > count:
-            leaving[vdu_id] = servers[: len(servers) - count]
+        if len(in_order) > count:
+            leaving[vdu_id] = in_order[: len(in_order) - count]
     return leaving
