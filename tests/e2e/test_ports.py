@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from callers.user import User
+from callers.user import GRACEFUL, User
 from clouds.machine_vnfs import package_of
 from packages.vm_packages import TWO_MACHINES, TWO_POINTS, two_machines, two_points
 from real.real_cloud import connected
@@ -104,7 +104,10 @@ async def test_each_connection_point_has_what_its_own_entry_says(user: User, tmp
             "extLinkPorts": [{"id": "given", "resourceHandle": {"resourceId": port_id}}],
             "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": point_1}, {"cpdId": "VDU1_CP2", "cpConfig": point_2}],
         }
-        await user.do(instance_id, "instantiate", {"flavourId": "simple", "extVirtualLinks": [link]})
+        operation = await user.start(instance_id, "instantiate", {"flavourId": "simple", "extVirtualLinks": [link]})
+        view = await user.rest(operation)
+        assert view["state"] == "COMPLETED", view
+        assert await affected_ports(user, operation) == await all_ports(user, instance_id, "ADDED")
         at_first = await ports_by_config(user, cloud, instance_id)
         assert {key: (one.mac_address, addresses(one)) for key, one in at_first.items() if key == "a"} == {
             "a": (mac, fixed)
@@ -153,7 +156,29 @@ async def test_each_connection_point_has_what_its_own_entry_says(user: User, tmp
             "macAddress"
             in (await user.ask(instance_id, "change_ext_conn", {"extVirtualLinks": again})).must(422).detail
         )
-        await user.terminate(instance_id)
+        there = await all_ports(user, instance_id, "REMOVED")
+        operation = await user.start(instance_id, "terminate", GRACEFUL)
+        assert (await user.rest(operation))["state"] == "COMPLETED"
+        assert await affected_ports(user, operation) == there
+        await user.delete(instance_id)
+
+
+async def affected_ports(user: User, operation: str) -> set[tuple[str, str]]:
+    """Return the ports that an operation shows as affected on internal and external links, with the kind of change."""
+    changes = (await user.occurrence(operation))["resourceChanges"]
+    internal = [one for one in changes["affectedVirtualLinks"] if "vnfLinkPortIds" in one]
+    found = {(one["changeType"], port) for one in internal for port in one["vnfLinkPortIds"]}
+    return found | {(one["changeType"], one["id"]) for one in changes["affectedExtLinkPorts"]}
+
+
+async def all_ports(user: User, instance_id: str, kind: str) -> set[tuple[str, str]]:
+    """Return the ports of the instance, as an operation shows them that adds or removes all."""
+    info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+    internal = [port for one in info["vnfVirtualLinkResourceInfo"] for port in one["vnfLinkPorts"]]
+    external = [port for one in info["extVirtualLinkInfo"] for port in one["extLinkPorts"]]
+    assert internal
+    assert external
+    return {(f"LINK_PORT_{kind}", one["id"]) for one in internal} | {(kind, one["id"]) for one in external}
 
 
 async def ports_by_config(user: User, cloud: Any, instance_id: str) -> dict[str, Any]:

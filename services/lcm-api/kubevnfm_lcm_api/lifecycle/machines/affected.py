@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from kubevnfm_events.stacks import ServerFacts, StackResources
@@ -15,10 +16,11 @@ from kubevnfm_sol.resources import (
     ExtLinkPortInfo,
     InstantiatedVnfInfo,
     ResourceChanges,
+    ResourceHandle,
 )
 
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
-from kubevnfm_lcm_api.lifecycle.machines.inventory import NETWORK, SERVER, VOLUME, cp_id, link_ports_on, own_ports
+from kubevnfm_lcm_api.lifecycle.machines.inventory import NETWORK, SERVER, VOLUME, cp_id, own_ports
 
 
 def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, change: ChangeType) -> ResourceChanges:
@@ -71,37 +73,9 @@ def changes_between(before: StackResources, after: StackResources, *, vnfd_id: s
     parts = [changes_of_stack(part, vnfd_id=vnfd_id, vim_key=vim_key, change=change) for part, change in kinds]
     return ResourceChanges(
         affected_vnfcs=tuple(one for part in parts for one in part.affected_vnfcs),
-        affected_virtual_links=(
-            *(one for part in parts for one in part.affected_virtual_links),
-            *_affected_link_ports(before, after, vnfd_id, vim_key),
-        ),
+        affected_virtual_links=tuple(one for part in parts for one in part.affected_virtual_links),
         affected_virtual_storages=tuple(one for part in parts for one in part.affected_virtual_storages),
     )
-
-
-def _affected_link_ports(
-    before: StackResources, after: StackResources, vnfd_id: str, vim_key: str
-) -> Iterator[AffectedVirtualLink]:
-    """Yield the ports that came and went on the virtual links that stay."""
-    for network in after.networks:
-        if network not in before.networks:
-            continue
-        old, new = ([one.id for one in link_ports_on(stack, network.resource_id, vim_key)] for stack in (before, after))
-        kinds: tuple[tuple[Literal["LINK_PORT_REMOVED", "LINK_PORT_ADDED"], list[str], list[str]], ...] = (
-            ("LINK_PORT_REMOVED", old, new),
-            ("LINK_PORT_ADDED", new, old),
-        )
-        for kind, ports, others in kinds:
-            found = tuple(one for one in ports if one not in others)
-            if found:
-                yield AffectedVirtualLink(
-                    id=network.resource_id,
-                    vnf_virtual_link_desc_id=network.name,
-                    vnfd_id=vnfd_id,
-                    change_type=kind,
-                    network_resource=handle(network.resource_id, vim_key, NETWORK),
-                    vnf_link_port_ids=found,
-                )
 
 
 def only_servers(resources: StackResources, chosen: Callable[[ServerFacts], bool]) -> StackResources:
@@ -126,7 +100,72 @@ def _differs(before: ServerFacts, after: ServerFacts) -> bool:
     return (before.ports, before.flavor, before.image_id) != (after.ports, after.flavor, after.image_id)
 
 
-def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> tuple[AffectedExtLinkPort, ...]:
+def with_link_ports(
+    changes: ResourceChanges, before: InstantiatedVnfInfo | None, after: InstantiatedVnfInfo | None, *, vnfd_id: str
+) -> ResourceChanges:
+    """Return the changes with the ports that came and went on internal and external links. None: the VNF has none."""
+    links = (*changes.affected_virtual_links, *_affected_by_ports(_internal(before), _internal(after), vnfd_id))
+    return changes.model_copy(
+        update={"affected_virtual_links": links, "affected_ext_link_ports": _ext_link_ports(before, after)}
+    )
+
+
+@dataclass(frozen=True)
+class _Link:
+    """An internal link with the ids of its ports, made by the stack or managed externally."""
+
+    descriptor: str
+    network: ResourceHandle
+    ports: Collection[str]
+
+
+def _internal(info: InstantiatedVnfInfo | None) -> Mapping[str, _Link]:
+    if info is None:
+        return {}
+    own = {
+        one.id: _Link(
+            one.vnf_virtual_link_desc_id, one.network_resource, [port.id for port in one.vnf_link_ports or ()]
+        )
+        for one in info.vnf_virtual_link_resource_info or ()
+    }
+    managed = {
+        str(one["id"]): _Link(
+            str(one["vnfVirtualLinkDescId"]),
+            ResourceHandle.model_validate(one["networkResource"]),
+            [str(port["id"]) for port in one.get("vnfLinkPorts") or ()],
+        )
+        for one in info.ext_managed_virtual_link_info or ()
+    }
+    return {**own, **managed}
+
+
+def _affected_by_ports(
+    before: Mapping[str, _Link], after: Mapping[str, _Link], vnfd_id: str
+) -> Iterator[AffectedVirtualLink]:
+    """Yield one entry for each link and kind of change (SOL003 5.5.2.13, note 3)."""
+    for link_id in {**before, **after}:
+        old, new = before.get(link_id), after.get(link_id)
+        # A managed link keeps its id when the request gives it another network: all of its ports are other ones then.
+        kinds: tuple[tuple[Literal["LINK_PORT_REMOVED", "LINK_PORT_ADDED"], _Link | None, _Link | None], ...] = (
+            ("LINK_PORT_REMOVED", old, new),
+            ("LINK_PORT_ADDED", new, old),
+        )
+        for kind, link, other in kinds:
+            ports = [] if link is None else [one for one in link.ports if other is None or one not in other.ports]
+            if link is not None and ports:
+                yield AffectedVirtualLink(
+                    id=link_id,
+                    vnf_virtual_link_desc_id=link.descriptor,
+                    vnfd_id=vnfd_id,
+                    change_type=kind,
+                    network_resource=link.network,
+                    vnf_link_port_ids=tuple(ports),
+                )
+
+
+def _ext_link_ports(
+    before: InstantiatedVnfInfo | None, after: InstantiatedVnfInfo | None
+) -> tuple[AffectedExtLinkPort, ...]:
     """Return the added and removed ports of external links."""
     old, new = _link_ports(before), _link_ports(after)
     found: list[tuple[ChangeType, ExtLinkPortInfo]] = [("REMOVED", old[key]) for key in old if key not in new]
@@ -142,7 +181,6 @@ def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> t
     )
 
 
-def _link_ports(info: InstantiatedVnfInfo) -> Mapping[str, ExtLinkPortInfo]:
-    return {
-        f"{link.id}/{port.id}": port for link in info.ext_virtual_link_info or () for port in link.ext_link_ports or ()
-    }
+def _link_ports(info: InstantiatedVnfInfo | None) -> Mapping[str, ExtLinkPortInfo]:
+    links = (info.ext_virtual_link_info if info is not None else None) or ()
+    return {f"{link.id}/{port.id}": port for link in links for port in link.ext_link_ports or ()}

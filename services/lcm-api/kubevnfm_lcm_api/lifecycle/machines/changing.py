@@ -128,13 +128,12 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         """The difference from before, link ports included."""
         if self.resources is None:
             return ResourceChanges()
-        found = affected.changes_between(
-            self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
-        )
+        vnfd_id = self.package.vnfd_id
+        found = affected.changes_between(self.before, self.resources, vnfd_id=vnfd_id, vim_key=self.vim_key)
         # Link ports follow from the links of the request, so the resources alone do not show their change.
         old = self.facts(self.before, self.connections_before)
         new = self.facts(self.resources, self.connections)
-        return found.model_copy(update={"affected_ext_link_ports": affected.ext_link_ports(old, new)})
+        return affected.with_link_ports(found, old, new, vnfd_id=vnfd_id)
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         assert self.resources is not None

@@ -15,7 +15,7 @@ from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
-from kubevnfm_sol.resources import ResourceChanges
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
@@ -101,14 +101,18 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft, ClusterBuildDraft):
     def changes(self) -> ResourceChanges:
         if self.resources is None:
             return ResourceChanges()
-        return self.changes_of(self.resources, "ADDED")
+        found = self.changes_of(self.resources, "ADDED")
+        info = self.facts(self.resources, self._connections)
+        return affected.with_link_ports(found, None, info, vnfd_id=self.package.vnfd_id)
+
+    @property
+    def _connections(self) -> dict[str, Any]:
+        """The external and managed links."""
+        return {"extVirtualLinks": list(self.ext_virtual_links), "extManagedVirtualLinks": self._ext_managed_links}
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         assert self.resources is not None
-        connections = {
-            "extVirtualLinks": list(self.ext_virtual_links),
-            "extManagedVirtualLinks": self._ext_managed_links,
-        }
+        connections = self._connections
         info = self.facts(self.resources, connections).model_copy(
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
         )
@@ -143,6 +147,8 @@ class TerminateVmDraft(TerminateDraft, ClusterDraft):
     stack_name: str
     package: PackageRef
     resources: StackResources | None = None
+    links: InstantiatedVnfInfo | None = None
+    """The links of the instance with their ports; None also in operations of earlier versions."""
     is_stack_missing: bool = False
     """The stack was deleted by hand, so no phase can run on its machines."""
     phases: dict[str, str] = Field(default_factory=dict)
@@ -188,4 +194,6 @@ class TerminateVmDraft(TerminateDraft, ClusterDraft):
     def changes(self) -> ResourceChanges:
         if self.resources is None or not self.is_gone:
             return ResourceChanges()
-        return affected.changes_of_stack(self.resources, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
+        vnfd_id = self.vnfd_id
+        found = affected.changes_of_stack(self.resources, vnfd_id=vnfd_id, vim_key=self.vim_key, change="REMOVED")
+        return affected.with_link_ports(found, self.links, None, vnfd_id=vnfd_id)

@@ -259,6 +259,18 @@ def _managed(link: Mapping[str, Any], resources: StackResources, vim_key: str) -
     }
 
 
+def links_of(info: InstantiatedVnfInfo | None) -> InstantiatedVnfInfo | None:
+    """Return the same with its links only."""
+    if info is None:
+        return None
+    return InstantiatedVnfInfo(
+        flavour_id=info.flavour_id,
+        ext_virtual_link_info=info.ext_virtual_link_info,
+        ext_managed_virtual_link_info=info.ext_managed_virtual_link_info,
+        vnf_virtual_link_resource_info=info.vnf_virtual_link_resource_info,
+    )
+
+
 def link_ports_on(resources: StackResources, network_id: str, vim_key: str) -> tuple[VnfLinkPortInfo, ...]:
     """Return the ports of machines on an internal network."""
     return tuple(

@@ -40,6 +40,7 @@ from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, Termi
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_playbook_program
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.instantiating import instantiated_machines
+from kubevnfm_lcm_api.lifecycle.machines.inventory import links_of
 from kubevnfm_lcm_api.lifecycle.machines.operating import operated_machines
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import healed_machines
 from kubevnfm_lcm_api.lifecycle.machines.requested_replacement import changed_flavour, changed_package
@@ -105,6 +106,7 @@ class Machines(VnfKind):
             **vars(common),
             stack_name=stack.stack_name,
             resources=stack.resources,
+            links=links_of(record.vnf.instantiated_vnf_info),
             is_stack_missing=is_stack_missing(record),
             phases=internals.phases,
             # The driver's terminate phases need the login data of the instantiate request.
