@@ -221,7 +221,16 @@ class ScaleResources(StackCommand, kind="infra.openstack.scale_resources"):
     """Nova ids of the servers to remove."""
 
 
-class HealResources(StackCommand, kind="infra.openstack.heal_resources"):
+class KeepingCommand(StackCommand):
+    """The attributes of a command after which the stack is to be as it was before the operation."""
+
+    before: StackResources | None = None
+    """What it showed; None: it is not compared."""
+    connections_before: SecretParams = Field(default_factory=dict)
+    """Its external and managed links. What ``before`` shows of them is shown again at the end of the step."""
+
+
+class HealResources(KeepingCommand, kind="infra.openstack.heal_resources"):
     """Let Heat replace these servers and volumes; their ports, and with them the addresses, stay."""
 
     servers: tuple[str, ...] = ()
@@ -247,7 +256,7 @@ class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
     the built-in rules, and user data without a method for the operation. Empty: ``request`` is one."""
 
 
-class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):
+class RestoreResources(KeepingCommand, kind="infra.openstack.restore_resources"):
     """Restore the stack to its state before the operation; nothing happens if the operation changed nothing."""
 
     staying: tuple[str, ...] = ()

@@ -198,6 +198,63 @@ async def test_the_rollback_of_a_scale_out_restores_the_previous_servers(site: S
     assert after == before
 
 
+def with_mac(mac: str | None) -> dict[str, Any]:
+    """Return links with an entry for the master's port."""
+    entry = {"cpProtocolData": [{"ipOverEthernet": {"macAddress": mac}}]}
+    cps = [{"cpdId": "masterNode_CP1", "cpConfig": {"a": entry}}]
+    return {"extVirtualLinks": [{"id": "l", "resourceId": "net0", "extCps": cps}]}
+
+
+async def test_a_step_that_leaves_a_stack_as_it_was_is_compared_with_what_that_showed(site: Site) -> None:
+    before = await site.create()
+    master, other_mac = before.servers[0], "fa:16:3e:00:00:09"
+    port = master.ports[0]
+    assert master.vdu_id == "masterNode"
+    moved = master.model_copy(update={"ports": (port.model_copy(update={"mac": other_mac}),)})
+    resized = tuple(one.model_copy(update={"flavor": "m1.large"}) for one in before.servers)
+    staying = tuple(ids(before) | ids(before, "masterNode"))
+    await site.scale(3)  # otherwise there is nothing to restore
+    restore, heal = site.command(RestoreResources, staying=staying), site.command(HealResources)
+    for number, command in enumerate((restore, heal)):
+        # An entry that the stack did not have before is none of this step.
+        fitting = [(with_mac(port.mac), before), (with_mac(other_mac), before), ({}, None)]
+        for attempt, (known, shown) in enumerate(fitting, start=2):
+            context = a_context(operation_id="op-2", step_id=f"back-{number}", attempt=attempt)
+            assert await site.do(command.model_copy(update={"before": shown, "connections_before": known}), context)
+        for text, known, servers in (
+            (f"asked for MAC {other_mac}", with_mac(other_mac), (moved, *before.servers[1:])),
+            ("asked for flavor m1.large", with_mac(port.mac), resized),
+            ("asked for 1 machines, shown 2", {}, before.servers[:2]),
+        ):
+            shown = before.model_copy(update={"servers": servers})
+            with pytest.raises(StackNotAsAsked, match=text):
+                await site.do(command.model_copy(update={"before": shown, "connections_before": known}), context)
+
+
+async def test_a_rolling_step_is_compared_by_the_machines_that_it_has_changed(site: Site) -> None:
+    facts = await site.create()
+    vim = openstack_vim(site.lab.auth_url)
+    cloud = site.handlers.clouds.cloud(vim)
+    grants = {
+        vdu: {"vimAssets": {"computeResourceFlavours": [{"vnfdVirtualComputeDescId": vdu, "vimFlavourId": "m1.large"}]}}
+        for vdu in ("masterNode", "workerNode")
+    }
+
+    async def check(vdu: str, **changes: Any) -> None:
+        await site.creating.orders.check_as_asked(
+            cloud, facts, site.command(ChangeTemplate, grant=grants[vdu], **changes)
+        )
+
+    await check("workerNode", unchanged=("worker_instance",))
+    await check("workerNode", changed_vdus=("masterNode",))
+    for vdu, changes in (
+        ("masterNode", {"unchanged": ("worker_instance",)}),
+        ("workerNode", {"changed_vdus": ("workerNode",)}),
+    ):
+        with pytest.raises(StackNotAsAsked, match=f"of VDU {vdu}: asked for flavor m1.large"):
+            await check(vdu, **changes)
+
+
 async def test_restoring_an_unchanged_stack_does_nothing(site: Site) -> None:
     before = await site.create()
     command = site.command(RestoreResources, staying=tuple(ids(before)))

@@ -7,12 +7,13 @@ names both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
-from kubevnfm_sol.connection_points import AskedPoint, AskedPort, canonical
+from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points, canonical
 
 from kubevnfm_infra_openstack.domain.hot import PORT
 from kubevnfm_infra_openstack.domain.quota import Flavor
@@ -41,14 +42,54 @@ class AskedStack:
 
 
 def differences(
-    asked: AskedStack, shown: StackResources, vnfd: Flavour, flavors: Mapping[str, Flavor]
+    asked: AskedStack,
+    shown: StackResources,
+    vnfd: Flavour,
+    flavors: Mapping[str, Flavor],
+    *,
+    is_changed: Callable[[ServerFacts], bool] = lambda _: True,
 ) -> Sequence[str]:
-    """Return a sentence for each difference. ``flavors``: Nova's, by id and name."""
+    """Return a sentence for each difference. ``flavors``: Nova's, by id and name.
+
+    ``is_changed``: which servers already are as asked; a rolling update changes some with each of its steps.
+    """
+    done = shown.model_copy(update={"servers": tuple(filter(is_changed, shown.servers))})
     return [
         *_number_differences(asked, shown, vnfd),
-        *_server_differences(asked, shown, flavors),
-        *(text for point in asked.points.values() for text in _port_differences(point, asked, shown, vnfd)),
+        *_server_differences(asked, done, flavors),
+        *(text for point in asked.points.values() for text in _port_differences(point, asked, done, vnfd)),
     ]
+
+
+def as_before(before: StackResources, links: Sequence[Mapping[str, Any]], flavors: Mapping[str, Flavor]) -> AskedStack:
+    """Return what a stack that is to be as it was has to show. ``links``: its extVirtualLinks; ``flavors``: Nova's.
+
+    Flavors that do not exist any more were made by the stack, which makes others.
+    """
+    by_vdu: dict[str, list[ServerFacts]] = {}
+    for server in before.servers:
+        by_vdu.setdefault(server.vdu_id, []).append(server)
+    flavor_by_vdu = {vdu: _of_all(one.flavor for one in servers) for vdu, servers in by_vdu.items()}
+    image_by_vdu = {vdu: _of_all(one.image_id for one in servers) for vdu, servers in by_vdu.items()}
+    return AskedStack(
+        points=asked_points(links),
+        counts={vdu: len(servers) for vdu, servers in by_vdu.items()},
+        flavors={vdu: one for vdu, one in flavor_by_vdu.items() if one is not None and one in flavors},
+        images={vdu: one for vdu, one in image_by_vdu.items() if one is not None},
+    )
+
+
+def shown_before(asked: AskedStack, before: StackResources, vnfd: Flavour) -> AskedStack:
+    """Return the same without the connection points that were not as asked before the operation, whatever the reason."""
+    points = {
+        name: point for name, point in asked.points.items() if not any(_port_differences(point, asked, before, vnfd))
+    }
+    return replace(asked, points=points)
+
+
+def _of_all(values: Iterable[str | None]) -> str | None:
+    found = set(values)
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def in_one(found: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from kubevnfm_events.stacks import (
     HealResources,
     RestoreResources,
     ScaleResources,
+    ServerFacts,
     StackCommand,
     StackResources,
 )
@@ -26,7 +27,7 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain import quota
-from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
+from kubevnfm_infra_openstack.domain.as_asked import AskedStack, as_before, differences, in_one, shown_before
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import (
     heat_parameters,
@@ -177,7 +178,15 @@ class StackOrders:
     ) -> None:
         """Raise StackNotAsAsked if the infrastructure does not show what the command asked for."""
         flavour = await self.packages.flavour(command.package, command.flavour_id)
-        asked = asked_stack(self._given(command), flavour, command)
+        flavors: Mapping[str, quota.Flavor] | None = None
+        if isinstance(command, HealResources | RestoreResources):
+            if command.before is None:
+                return
+            flavors = await cloud.capacity.flavors()
+            links = in_clear(command.connections_before, self.ring).get("extVirtualLinks") or ()
+            asked = as_before(command.before, links, flavors)
+        else:
+            asked = asked_stack(self._given(command), flavour, command)
         found = {point.network for point in asked.points.values()}
         shown = {port.network_id for server in facts.servers for port in server.ports}
         names = found - shown if asked.points else set()
@@ -187,8 +196,11 @@ class StackOrders:
             network_ids={**{one: one for one in found & shown}, **{n: i for n, i in ids.items() if i is not None}},
             subnet_ids=await _subnet_ids(cloud, asked, facts),
         )
-        flavors = await cloud.capacity.flavors() if asked.flavors else {}
-        differs = differences(asked, facts, flavour.vnfd, flavors)
+        if isinstance(command, HealResources | RestoreResources) and command.before is not None:
+            asked = shown_before(asked, command.before, flavour.vnfd)
+        if flavors is None:
+            flavors = await cloud.capacity.flavors() if asked.flavors else {}
+        differs = differences(asked, facts, flavour.vnfd, flavors, is_changed=partial(_is_changed, command))
         if differs:
             raise StackNotAsAsked(in_one(differs), remains=facts)
 
@@ -252,8 +264,6 @@ class StackOrders:
 
 def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResources | StackCommand) -> AskedStack:
     """Return what a command asks for beyond its package: what a Base HOT says itself, the package has chosen."""
-    if isinstance(command, HealResources | RestoreResources):
-        return AskedStack()
     vnfd = flavour.vnfd
     counts: Mapping[str, int] = {}
     # Without a level in the request, a Base HOT or its user data may say how many machines there are.
@@ -265,18 +275,22 @@ def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResource
         counts = command.counts
     if isinstance(command, ScaleResources):
         return AskedStack(counts=counts)
-    # A rolling update changes some machines only with each of its commands.
-    is_whole = not (isinstance(command, ChangeTemplate) and (command.unchanged or command.changed_vdus))
     flavors, images = granted_flavors(given.grant), granted_images(given.grant)
     return AskedStack(
-        points=given.ports.points if is_whole else {},
+        points=given.ports.points,
         counts=counts,
-        flavors={vdu: flavors[vdu] for vdu in vnfd.vdus if vdu in flavors} if is_whole else {},
-        images={vdu: images[vdu] for vdu in vnfd.vdus if vdu in images and _UUID.fullmatch(images[vdu])}
-        if is_whole
-        else {},
+        flavors={vdu: flavors[vdu] for vdu in vnfd.vdus if vdu in flavors},
+        images={vdu: images[vdu] for vdu in vnfd.vdus if vdu in images and _UUID.fullmatch(images[vdu])},
         zones={vdu: zones_of(vdu, given) for vdu in vnfd.vdus} if isinstance(command, CreateResources) else {},
     )
+
+
+def _is_changed(command: CreateResources | StackCommand, server: ServerFacts) -> bool:
+    """Return whether the command has brought a server to what is asked: a rolling update changes some with each of its commands."""
+    if not isinstance(command, ChangeTemplate):
+        return True
+    is_named = not command.changed_vdus or server.vdu_id in command.changed_vdus
+    return is_named and (server.group or server.name) not in command.unchanged
 
 
 async def _subnet_ids(cloud: Cloud, asked: AskedStack, facts: StackResources) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from kubevnfm_events import Command, Event
 from kubevnfm_events.stacks import (
@@ -39,6 +39,11 @@ def _restored(draft: ChangeVmDraft) -> StackCommand:
     )
 
 
+def _as_before(draft: ChangeVmDraft) -> dict[str, Any]:
+    """Return what a command has that leaves the stack as it was."""
+    return {"before": draft.before.model_copy(update={"nfv": {}}), "connections_before": draft.connections_before}
+
+
 @dataclass(frozen=True)
 class ChangeStep(StackStep[V, ResourcesChanged]):
     """The common part: a rollback restores the earlier resources."""
@@ -51,7 +56,7 @@ class ChangeStep(StackStep[V, ResourcesChanged]):
 
     def undo(self, draft: V) -> RestoreResources | None:
         """Restore the stack as it was when the operation began."""
-        return RestoreResources(**vars(_restored(draft)), staying=draft.staying)
+        return RestoreResources(**vars(_restored(draft)), **_as_before(draft), staying=draft.staying)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ def replacement(draft: HealVmDraft, servers: tuple[str, ...]) -> HealResources:
     others = set(draft.servers).difference(servers)
     used = {one.resource_id for one in draft.before.volumes if one.server_id in others}
     volumes = tuple(volume for volume in draft.volumes if volume not in used)
-    return stack_command(HealResources, draft).model_copy(update={"servers": servers, "volumes": volumes})
+    parts = {"servers": servers, "volumes": volumes, **_as_before(draft)}
+    return stack_command(HealResources, draft).model_copy(update=parts)
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,7 @@ class ReplaceTemplate(ChangeStep[ReplaceVmDraft]):
 
     def undo(self, draft: ReplaceVmDraft) -> RestoreResources:
         """Restore the earlier stack, by the earlier descriptor."""
-        return RestoreResources(**vars(_of_earlier_package(draft)), staying=draft.staying)
+        return RestoreResources(**vars(_of_earlier_package(draft)), **_as_before(draft), staying=draft.staying)
 
 
 @dataclass(frozen=True)
@@ -192,6 +198,8 @@ class ChangeMachines(ChangeStep[ReplaceVmDraft]):
         others = tuple(s.server_id for s in (now.servers if now else ()) if part_of(s) != self.part)
         return RestoreResources(
             **vars(_of_earlier_package(draft)),
+            # Until then the machines of other steps have the new form.
+            **({} if place else _as_before(draft)),
             staying=tuple(dict.fromkeys((*draft.staying, *others))),
             restored=draft.rolling[place:] if place else (),
         )
