@@ -225,9 +225,9 @@ class KeepingCommand(StackCommand):
     """The attributes of a command after which the stack is to be as it was before the operation."""
 
     before: StackResources | None = None
-    """What it showed; None: it is not compared."""
+    """Its resources then; None: they are not compared."""
     connections_before: SecretParams = Field(default_factory=dict)
-    """Its external and managed links. What ``before`` shows of them is shown again at the end of the step."""
+    """Its external and managed links; the parts of them that ``before`` shows are shown again at the end of the step."""
 
 
 class HealResources(KeepingCommand, kind="infra.openstack.heal_resources"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubevnfm_events.stacks import UserData
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, read_grant
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import ScaleVnf
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
@@ -145,3 +146,15 @@ def test_a_grant_moves_no_vnf_to_another_cloud_region(draft: Any) -> None:
 def test_an_empty_grant_does_not_change_the_draft() -> None:
     draft = an_operate_draft()
     assert draft.granted(a_grant(), {}) == draft
+
+
+@pytest.mark.parametrize("draft", [an_instantiate_draft, lambda **known: a_change_draft(ConnectVmDraft, **known)])
+def test_a_connection_point_on_two_links_of_the_grant_is_refused_unless_a_class_reads_the_grant(draft: Any) -> None:
+    grant = a_grant(extVirtualLinks=[a_link("one", "net-1", "CP1", "CP2"), a_link("two", "net-2", "CP3", "CP1")])
+    with pytest.raises(
+        GrantUnusable,
+        match=r"extVirtualLinks\[1\]/extCps\[1\]/cpdId: CP1 is at extVirtualLinks\[0\]/extCps\[0\] already",
+    ):
+        draft().granted(grant, {})
+    read = draft(user_data=UserData(path="UserData/a.py", class_name="A")).granted(grant, {})
+    assert read.grant["extVirtualLinks"] == grant.model_dump(by_alias=True, exclude_none=True)["extVirtualLinks"]

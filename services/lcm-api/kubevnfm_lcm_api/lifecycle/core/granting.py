@@ -135,8 +135,20 @@ def merged(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], k
     return list(by_key.values())
 
 
-def granted_links(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the merged external links. A connection point that the grant names is as the grant has it."""
+def granted_links(
+    old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], *, has_user_data: bool = False
+) -> list[dict[str, Any]]:
+    """Return the merged external links. A connection point that the grant names is as the grant has it.
+
+    Raises GrantUnusable for one that is on two of its links, unless user data read the grant: only one could be made.
+    """
+    new = list(new)
+    place_by_cp: dict[str, str] = {}
+    for index, link in enumerate(new if not has_user_data else ()):
+        for number, cp in enumerate(link.get("extCps") or ()):
+            at = f"extVirtualLinks[{index}]/extCps[{number}]"
+            if place_by_cp.setdefault(cp["cpdId"], at) != at:
+                raise GrantUnusable(f"{at}/cpdId", f"{cp['cpdId']} is at {place_by_cp[cp['cpdId']]} already")
     return merged_links(old, new, keeps_configs=False)
 
 

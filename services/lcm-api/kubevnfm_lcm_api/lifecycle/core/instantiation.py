@@ -85,12 +85,14 @@ class InstantiateDraft(OnVimDraft):
         named = [one.vim_connection_id for one in grant.add_resources or () if one.vim_connection_id in connections]
         key = named[0] if named and named[0] is not None else self.vim_key
         is_other = key in given or key != self.vim_key
+        has_user_data = getattr(self, "user_data", None) is not None
+        links = granted_links(self.ext_virtual_links, body.get("extVirtualLinks", ()), has_user_data=has_user_data)
         changes: dict[str, Any] = {
             "vim_connections": connections,
             "vim_key": key,
             "vim": granted_vim(connections[key], self.vim, key) if is_other else self.vim,
             "parameters": {**self.parameters, **(grant.additional_params or {})},
-            "ext_virtual_links": tuple(granted_links(self.ext_virtual_links, body.get("extVirtualLinks", ()))),
+            "ext_virtual_links": tuple(links),
         }
         if self.reads_grant_request:
             changes |= {"grant": body, "grant_request": dict(request)}

@@ -89,7 +89,9 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
             )
             changes["connections"] = {
                 **self.connections,
-                "extVirtualLinks": granted_links(links, body.get("extVirtualLinks", ())),
+                "extVirtualLinks": granted_links(
+                    links, body.get("extVirtualLinks", ()), has_user_data=self.user_data is not None
+                ),
                 "extManagedVirtualLinks": merged(
                     managed, body.get("extManagedVirtualLinks", ()), "vnfVirtualLinkDescId"
                 ),
