@@ -196,6 +196,9 @@ class StackChangeHandlers:
         if wanted is NextForChange.WAIT_FOR_OTHER:
             return NotYet(_AGAIN_S)
         if wanted is NextForChange.CHANGE:
+            if isinstance(command, ChangeConnections | ChangeTemplate):
+                with nothing_made():
+                    await self.changes.orders.check_networks(command, cloud)
             begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
             if begun is None:
                 return NotYet(_AGAIN_S)

@@ -58,7 +58,9 @@ class InfraOpenstackHandlers:
             cloud = self.clouds.cloud(await self.vims.connection(command.vim))
             vnfd = (await self.packages.flavour(command.package, command.flavour_id)).vnfd
             stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
-        wanted = next_for_creation(stack, made_by=made_by)
+            wanted = next_for_creation(stack, made_by=made_by)
+            if wanted in (Next.MAKE, Next.REPLACE):
+                await self.orders.check_networks(command, cloud)
         if stack is not None and wanted in (Next.REPLACE, Next.WAIT_GONE):
             if wanted is Next.REPLACE:
                 log.info("stack_replaced", stack_id=stack.id, reason=stack.reason)

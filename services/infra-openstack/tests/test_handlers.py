@@ -16,6 +16,8 @@ from kubevnfm_csar.vnfd.model import Flavour, Vdu
 from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, StackOrder, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
+from kubevnfm_infra_openstack.domain.asked_networks import check_networks
+from kubevnfm_infra_openstack.domain.asked_ports import NetworkView, SubnetView
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
     StackFailed,
@@ -32,12 +34,13 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.scaling import with_sizes
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackDefinition, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, NotYet
 from worlds.given_vims import GivenVims
-from worlds.stack_world import PACKAGE, FolderPackages, TwinClouds, a_context, a_create, a_delete
+from worlds.stack_world import PACKAGE, FolderPackages, TwinClouds, TwinNetworks, a_context, a_create, a_delete
 
 RING = KeyRing.from_text(KeyRing.new_key())
 
@@ -393,3 +396,95 @@ async def test_a_v1_request_gives_the_parameters_of_a_v2_request(world: World) -
     await world.handlers.create_resources(v1, a_context())
     first, second = world.stacks.orders
     assert first.parameters == second.parameters
+
+
+NET = NetworkView("net-id", (SubnetView("s4", "10.1.0.0/24", name="four"), SubnetView("s6", "fd01::/64")))
+ONLY_4 = NetworkView("only-id", (SubnetView("o4", "10.2.0.0/24"),))
+HIDDEN = NetworkView("hidden-id")
+ADDRESSES = "cpConfig/a/cpProtocolData[0]/ipOverEthernet/ipAddresses"
+
+
+def asks(network: str = "net", *addresses: dict[str, Any], **config: Any) -> dict[str, Any]:
+    """Return links with an entry for the master's port."""
+    data = [{"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": {"ipAddresses": list(addresses)}}]
+    cp = {"cpdId": "masterNode_CP1", "cpConfig": {"a": config or {"cpProtocolData": data}}}
+    ports = [{"id": "given", "resourceHandle": {"resourceId": "port-1"}}]
+    return {"extVirtualLinks": [{"id": "l", "resourceId": network, "extLinkPorts": ports, "extCps": [cp]}]}
+
+
+def networks(**changes: Any) -> TwinNetworks:
+    known = {"net": NET, "only": ONLY_4, "hidden": HIDDEN}
+    return TwinNetworks(known, {"port-1": "net-id"}, {"nowhere"}, **changes)
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    (asks("nowhere"), "extVirtualLinks[0]/resourceId", "the VIM shows no network nowhere"),
+    (
+        asks("net", {"type": "IPV4", "fixedAddresses": ["10.1.0.9", "10.9.0.1"]}),
+        f"extVirtualLinks[0]/extCps[0]/{ADDRESSES}/fixedAddresses",
+        "10.9.0.1 is not in 10.1.0.0/24 or fd01::/64",
+    ),
+    (
+        asks("net", {"type": "IPV4", "fixedAddresses": ["10.1.0.9"], "subnetId": "s6"}),
+        f"extVirtualLinks[0]/extCps[0]/{ADDRESSES}/fixedAddresses",
+        "10.1.0.9 is not in fd01::/64",
+    ),
+    (
+        asks("net", {"type": "IPV4", "subnetId": "o4"}),
+        f"extVirtualLinks[0]/extCps[0]/{ADDRESSES}/subnetId",
+        "has no subnet o4; it has four (10.1.0.0/24), s6 (fd01::/64)",
+    ),
+    (
+        asks("net", {"type": "IPV4", "addressRange": {"minAddress": "10.9.0.1", "maxAddress": "10.9.0.9"}}),
+        f"extVirtualLinks[0]/extCps[0]/{ADDRESSES}/addressRange",
+        "10.9.0.1 to 10.9.0.9 has no address of 10.1.0.0/24",
+    ),
+    (asks("only", {"type": "IPV6"}), f"extVirtualLinks[0]/extCps[0]/{ADDRESSES}", "network only has no IPv6 subnet"),
+    (
+        asks("only", linkPortId="given"),
+        "extVirtualLinks[0]/extCps[0]/cpConfig/a/linkPortId",
+        "port port-1 is on network net-id; one on only expected",
+    ),
+    (
+        {"extManagedVirtualLinks": [{"id": "m", "vnfVirtualLinkDescId": "v", "resourceId": "nowhere"}]},
+        "extManagedVirtualLinks[0]/resourceId",
+        "no network nowhere",
+    ),
+]
+RIGHT: list[dict[str, Any]] = [
+    asks("net", {"type": "IPV4", "fixedAddresses": ["10.1.0.9"], "subnetId": "four"}, {"type": "IPV6"}),
+    asks("net", {"type": "IPV4", "addressRange": {"minAddress": "10.0.255.1", "maxAddress": "10.1.0.9"}}),
+    asks("net", linkPortId="given"),
+    # The tenant does not see the subnets of this network.
+    asks("hidden", {"type": "IPV4", "fixedAddresses": ["10.9.0.1"]}),
+]
+
+
+@pytest.mark.parametrize(("links", "place", "reason"), WRONG)
+async def test_what_the_vims_networks_lack_is_named_before_anything_is_made(
+    world: World, links: dict[str, Any], place: str, reason: str
+) -> None:
+    world.clouds.networks = networks()
+    with pytest.raises(Unprocessable) as error:
+        await world.handlers.create_resources(a_create(request={"flavourId": "simple", **links}), a_context())
+    assert error.value.field == place
+    assert reason in error.value.reason
+    assert error.value.made_nothing
+    assert not world.stacks.orders
+    # A link of the grant takes the place of the request's.
+    with pytest.raises(Unprocessable) as error:
+        await check_networks(networks(), asks("elsewhere"), links)
+    assert error.value.field == f"grant/{place}"
+
+
+@pytest.mark.parametrize("links", RIGHT)
+async def test_what_the_vims_networks_have_is_not_refused(links: dict[str, Any]) -> None:
+    await check_networks(networks(), links, {})
+    await check_networks(networks(), asks("nowhere"), links)
+
+
+async def test_a_port_that_the_vim_lacks_is_named_and_a_silent_vim_decides_later() -> None:
+    lacking = TwinNetworks({"net": NET})
+    with pytest.raises(Unprocessable, match="the VIM shows no port port-1"):
+        await check_networks(lacking, asks("net", linkPortId="given"), {})
+    await check_networks(networks(is_silent=True), asks("nowhere"), {}, limit_s=0.02)

@@ -284,9 +284,17 @@ class TwinNetworks:
     """Networks by the names and ids that requests have; each other name is an id."""
 
     by_name: dict[str, NetworkView] = field(default_factory=dict)
+    network_by_port: dict[str, str] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    is_silent: bool = False
 
     async def find(self, name_or_id: str) -> NetworkView | None:
-        return self.by_name.get(name_or_id)
+        if self.is_silent:
+            await asyncio.Event().wait()
+        return None if name_or_id in self.missing else self.by_name.get(name_or_id, NetworkView(name_or_id))
+
+    async def network_of_port(self, port_id: str) -> str | None:
+        return self.network_by_port.get(port_id)
 
     async def id_of(self, name_or_id: str) -> str | None:
         found = self.by_name.get(name_or_id)

@@ -45,6 +45,12 @@ class NeutronNetworks:
     async def subnet_id_of(self, name_or_id: str) -> str | None:
         return await self._id_of("subnets", name_or_id)
 
+    @reads("Neutron")
+    async def network_of_port(self, port_id: str) -> str | None:
+        answer = await self._tenant.call("network", "GET", "/ports", query={"id": port_id})
+        found = [one["network_id"] for one in answer.json()["ports"] if one["id"] == port_id]
+        return str(found[0]) if found else None
+
     async def _id_of(self, kind: str, name_or_id: str) -> str | None:
         # By id first, as Heat does.
         for key in ("id", "name"):

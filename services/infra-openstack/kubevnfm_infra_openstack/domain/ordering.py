@@ -28,6 +28,7 @@ from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.as_asked import AskedStack, as_before, differences, in_one, shown_before
+from kubevnfm_infra_openstack.domain.asked_networks import check_networks
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import (
     heat_parameters,
@@ -128,6 +129,15 @@ class StackOrders:
         """Raise Unprocessable if user data leave out what the command asks of ports; ``heat``: what Heat would read."""
         asked = asked_stack(given, flavour, command)
         check_passed_on(asked.points, asked.counts, flavour.vnfd, heat)
+    async def check_networks(self, command: CreateResources | StackCommand, cloud: Cloud) -> None:
+        """Raise Unprocessable for what request or grant name in the VIM's networks and the VIM does not have.
+
+        A class of user data may read the names as it likes.
+        """
+        if command.user_data is None:
+            await check_networks(
+                cloud.networks, in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
+            )
 
     async def with_zone(self, given: Granted, cloud: Cloud) -> Granted:
         """Return the input with the zone that is granted without an NFVO, unless the grant has zones."""

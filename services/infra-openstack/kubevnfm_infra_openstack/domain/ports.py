@@ -172,6 +172,10 @@ class NetworkPort(Protocol):
         """Return the id of a subnet."""
         ...
 
+    async def network_of_port(self, port_id: str) -> str | None:
+        """Return the id of the network that a port is on; None: the tenant sees no such port."""
+        ...
+
 
 @dataclass(frozen=True)
 class Cloud:
