@@ -60,6 +60,8 @@ def test_a_misspelled_attribute_is_refused_with_the_one_that_is_meant(
         (HealVnfRequest, "error_point"),
         (ScaleVnfRequest, "x"),
         (CreateVnfPkgInfoRequest, "vnfdId"),
+        # A change of package keeps the flavour: change_flavour changes it.
+        (ChangeCurrentVnfPkgRequest, "flavourId"),
     ],
 )
 def test_an_attribute_that_resembles_none_is_refused_too_unless_it_is_null(model: type[BaseModel], name: str) -> None:
