@@ -48,8 +48,8 @@ from kubevnfm_infra_openstack.domain.grant import (
 )
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
-from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
 from kubevnfm_infra_openstack.domain.link_subnets import needs_ranges
+from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
 from kubevnfm_infra_openstack.domain.ports import (
     Cloud,
     HeatInput,
@@ -129,6 +129,7 @@ class StackOrders:
         """Raise Unprocessable if user data leave out what the command asks of ports; ``heat``: what Heat would read."""
         asked = asked_stack(given, flavour, command)
         check_passed_on(asked.points, asked.counts, flavour.vnfd, heat)
+
     async def check_networks(self, command: CreateResources | StackCommand, cloud: Cloud) -> None:
         """Raise Unprocessable for what request or grant name in the VIM's networks and the VIM does not have.
 

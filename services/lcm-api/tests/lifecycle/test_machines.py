@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from kubevnfm_csar.vnfd.model import (
 )
 from kubevnfm_events import PackageRef
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
-from kubevnfm_events.stacks import StorageFacts, UserData
+from kubevnfm_events.stacks import ServerFacts, StackResources, StorageFacts, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
@@ -29,6 +30,9 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.machines.carrying import carried_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.inventory import links_of
+from kubevnfm_lcm_api.lifecycle.machines.requested_scaling import leaving_machines
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
@@ -39,12 +43,14 @@ from worlds.lcm_builders import (
     PACKAGE,
     RESOURCES,
     RING,
+    a_change_draft,
     a_terminate_draft,
     an_instance,
     an_instantiate_draft,
 )
 
 CLUSTER = "k8s_cluster_installation_param"
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 READ = read_cluster_parameters(CLUSTER_PARAMETERS)
 
 
@@ -258,3 +264,73 @@ async def test_the_vnf_shows_the_levels_of_the_new_package_and_keeps_which_templ
     again = VnfUnderChange.of_machines(UnderChange(vnf.stored, record, NEW, vnf.vnfd, vnf.flavour, info))
     back = await carried_machines(packages, again, PACKAGE, a_vnfd(a_flavour(), "vnfd-1"))
     assert back.left_package is None
+
+
+@pytest.mark.parametrize(
+    ("is_newest_first", "numbered", "left"),
+    [(True, False, "WEB-0"), (False, False, "WEB-10"), (True, True, "WEB-0"), (False, True, "WEB-0")],
+)
+def test_of_machines_made_at_once_the_numbers_decide_which_leave(
+    is_newest_first: bool, numbered: bool, left: str
+) -> None:
+    # The ids have another order than the numbers.
+    servers = [
+        ServerFacts(vnfc_id=vnfc_id, name=name, vdu_id="WEB", server_id=f"s-{name}", stack_id="s", created_at=EPOCH)
+        for name, vnfc_id in (("WEB-1", "c"), ("WEB-0", "b"), ("WEB-2", "a"), ("WEB-10", "d"))
+    ]
+    for count in (3, 2, 1):
+        leaving = leaving_machines(servers, {"WEB": count}, is_newest_first=is_newest_first, numbered=numbered)
+        (gone,) = leaving["WEB"]
+        servers.remove(gone)
+    assert [server.name for server in servers] == [left]
+
+
+def test_a_healed_machine_is_the_newest_where_no_class_has_numbered_it() -> None:
+    servers = [
+        ServerFacts(
+            vnfc_id=str(n), name=f"WEB-{n}", vdu_id="WEB", server_id=str(n), stack_id="s",
+            created_at=EPOCH + timedelta(minutes=60 if n == 0 else 0),
+        )
+        for n in range(3)
+    ]  # fmt: skip
+    for numbered, expected in ((False, "WEB-0"), (True, "WEB-2")):
+        leaving = leaving_machines(servers, {"WEB": 2}, is_newest_first=True, numbered=numbered)
+        assert [server.name for server in leaving["WEB"]] == [expected]
+
+
+def test_the_ports_on_links_that_are_managed_externally_are_affected_with_their_machines() -> None:
+    """SOL003 5.5.3.14 and 5.5.2.13 note 3: a link that stays has an entry for each kind of change of its ports."""
+
+    def on_networks(resources: StackResources) -> StackResources:
+        servers = [
+            one.model_copy(update={"ports": (one.ports[0].model_copy(update={"network_id": "outside"}),)})
+            for one in resources.servers
+        ]
+        return resources.model_copy(update={"servers": tuple(servers)})
+
+    managed = [{"id": "m", "vnfVirtualLinkDescId": "data", "resourceId": "outside"}]
+    point = {"cpdId": "masterNode_CP1", "cpConfig": {"a": {}}}
+    external = [{"id": "x", "resourceId": "net0", "extCps": [point]}]
+    whole = on_networks(RESOURCES)
+    made = an_instantiate_draft(
+        request={"extManagedVirtualLinks": managed}, ext_virtual_links=tuple(external), resources=whole
+    )
+    (added,) = made.changes().affected_virtual_links
+    assert (added.id, added.vnf_virtual_link_desc_id, added.change_type) == ("m", "data", "LINK_PORT_ADDED")
+    assert added.network_resource.resource_id == "outside"
+    assert len(added.vnf_link_port_ids or ()) == 3
+    assert [one.resource_handle.resource_id for one in made.changes().affected_ext_link_ports] == ["port-m1"]
+
+    links = {"extManagedVirtualLinks": managed, "extVirtualLinks": external}
+    less = whole.model_copy(update={"servers": whole.servers[:2]})
+    scaled = a_change_draft(ScaleVmDraft, before=whole, resources=less, connections=links, connections_before=links)
+    (removed,) = scaled.changes().affected_virtual_links
+    assert (removed.id, removed.change_type) == ("m", "LINK_PORT_REMOVED")
+    assert set(removed.vnf_link_port_ids or ()) < set(added.vnf_link_port_ids or ())
+    assert not scaled.changes().affected_ext_link_ports
+
+    info = links_of(made.facts(whole, links))
+    gone = a_terminate_draft(resources=whole, links=info).without_stack().changes()
+    (ended,) = gone.affected_virtual_links
+    assert (ended.change_type, ended.vnf_link_port_ids) == ("LINK_PORT_REMOVED", added.vnf_link_port_ids)
+    assert [one.change_type for one in gone.affected_ext_link_ports] == ["REMOVED"]
