@@ -5,7 +5,7 @@ for each attempt of the step.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -44,6 +44,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     SETTLED,
     NextForChange,
     Stack,
+    StackChange,
     StackState,
     attempt_tag,
     next_for_change,
@@ -55,6 +56,9 @@ _AGAIN_S = 1.0
 _STOPPED_WITHIN_S = 3.0
 """How long a cancelled command waits for Heat to stop. If Heat needs longer, the next command waits for it."""
 _REASON = "replaced by the VNF manager"
+_MORE = "more"
+"""A tag of a stack whose change is followed by another one of the same attempt."""
+_FINISHED_AGAIN_S = 0.1
 
 C = TypeVar("C", bound=StackCommand)
 FindChange = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
@@ -212,6 +216,9 @@ class StackChangeHandlers:
             if settled.state is StackState.MAKING or made_by not in settled.tags:
                 return NotYet(_AGAIN_S)  # Heat has not begun or not ended; the next call continues to wait
             stack = settled
+        if stack.state is StackState.READY and _MORE in stack.tags:
+            await self._finish(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
+            return NotYet(_FINISHED_AGAIN_S)
         if stack.state is not StackState.READY:
             if await is_being_deleted(cloud.stacks, stack):
                 return NotYet(_AGAIN_S)
@@ -234,9 +241,8 @@ class StackChangeHandlers:
 
         Returns None while volumes are leaving servers that Heat is to replace.
         """
-        contents = await cloud.stacks.contents(stack)
-        facts = await self.changes.orders.facts(cloud, stack, contents, vnfd, command)
-        live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
+        live = await self._live(command, cloud, stack, vnfd)
+        facts = live.facts
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
@@ -252,9 +258,31 @@ class StackChangeHandlers:
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
             await cloud.stacks.mark_unhealthy(resource, _REASON)
-        begun = await cloud.stacks.change(stack, wanted.change)
+        change = wanted.change if wanted.finish is None else replace(wanted.change, tags=(*tags, _MORE))
+        begun = await cloud.stacks.change(stack, change)
         log.info("stack_change_started", stack_id=stack.id, replaced=len(wanted.unhealthy))
         return begun
+
+    async def _live(self, command: StackCommand, cloud: Cloud, stack: Stack, vnfd: Flavour) -> LiveStack:
+        contents = await cloud.stacks.contents(stack)
+        facts = await self.changes.orders.facts(cloud, stack, contents, vnfd, command)
+        return LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
+
+    async def _finish(
+        self,
+        command: C,
+        cloud: Cloud,
+        stack: Stack,
+        vnfd: Flavour,
+        tags: tuple[str, ...],
+        find_change: FindChange[C],
+    ) -> None:
+        """Send the change that follows the one which this attempt has completed: computed again, it leads from what is there now."""
+        wanted = await find_change(command, cloud, await self._live(command, cloud, stack, vnfd), tags)
+        # None: there is nothing left to do; the empty change removes the tag.
+        change = StackChange(tags, command.timeout_s) if wanted is None else wanted.finish or wanted.change
+        await cloud.stacks.change(stack, change)
+        log.info("stack_change_finishing", stack_id=stack.id)
 
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: StackCommand) -> VnfmError:
         contents = await cloud.stacks.contents(stack)

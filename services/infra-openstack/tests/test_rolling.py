@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.documents import parse_heat_yaml
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier, with_parts
+from kubevnfm_infra_openstack.domain.rolling import (
+    ReadDefinition,
+    lacks_shared,
+    put_back,
+    separable,
+    with_earlier,
+    with_parts,
+)
 from kubevnfm_infra_openstack.domain.stack import StackDefinition, attempt_tag
 
 MACHINE = "heat_template_version: 2018-08-31\nresources: {}\n"
@@ -142,6 +149,8 @@ def test_nothing_that_is_gone_leaves_before_the_last_change_and_the_way_back_is_
     assert {name for name, one in resources.items() if one != new.resources.get(name)} == earlier
     back = with_earlier(new, old, put_back(new, old, ["two"]))
     assert back == between
+    assert lacks_shared(new, old)
+    assert lacks_shared(new, read(on_net("other", "one", "two", "gone"))) is False, "a machine takes its port with it"
 
 
 def test_what_is_gone_leaves_with_the_machines_that_share_its_value() -> None:

@@ -33,7 +33,14 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members, unfinished_groups
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier, with_parts
+from kubevnfm_infra_openstack.domain.rolling import (
+    ReadDefinition,
+    lacks_shared,
+    put_back,
+    separable,
+    with_earlier,
+    with_parts,
+)
 from kubevnfm_infra_openstack.domain.scaling import Resized, groups_of, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
@@ -65,6 +72,8 @@ class Wanted:
     change: StackChange
     unhealthy: Sequence[HeatResource] = ()
     """Resources to mark first, so that Heat replaces them, or removes them first from their group."""
+    finish: StackChange | None = None
+    """The change that follows once this one is complete."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +177,15 @@ class StackChanges:
         """
         change = await self._replacement(command, cloud, live, tags, before)
         if not command.unchanged and live.definition == before:
-            return Wanted(change)
+            found = await self._leaving_last(command, tags, await completed(change, before), live)
+            return found if found.finish is not None else Wanted(change)
         # Complete: what an earlier step has left in the live stack must not be merged with it.
         wanted = await completed(change, before)
         if command.unchanged:
             new, old = await _read(wanted), await _read(before)
             wanted = with_earlier(new, old, separable(new, old, command.unchanged))
-        return Wanted(_whole(command, tags, wanted))
+            return Wanted(_whole(command, tags, wanted))
+        return await self._leaving_last(command, tags, wanted, live)
 
     async def _replacement(
         self,
@@ -268,9 +279,21 @@ class StackChanges:
         if command.restored:
             new, old = await _read(live.definition), await _read(before)
             definition = with_earlier(new, old, put_back(new, old, command.restored))
-        change = _whole(command, tags, definition)
+        wanted = await self._leaving_last(command, tags, definition, live)
         came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
-        return Wanted(change, members(live.stack, live.contents.resources, came))
+        return replace(wanted, unhealthy=members(live.stack, live.contents.resources, came))
+
+    async def _leaving_last(
+        self, command: StackCommand, tags: tuple[str, ...], wanted: StackDefinition, live: LiveStack
+    ) -> Wanted:
+        """Return the change to a definition; if it lacks shared resources of the present one, these leave by a change of their own.
+
+        Heat does not know that the ports of a nested template have addresses of a subnet in the top template, and would delete it at once.
+        """
+        new, present = await _read(wanted), await _read(live.definition)
+        if not lacks_shared(new, present):
+            return Wanted(_whole(command, tags, wanted))
+        return Wanted(_whole(command, tags, with_earlier(new, present, ())), finish=_whole(command, tags, wanted))
 
     async def repaired(self, wanted: Wanted, live: LiveStack, made_by: str) -> Wanted:
         """Return the change such that it reaches the members of groups whose last change did not succeed."""

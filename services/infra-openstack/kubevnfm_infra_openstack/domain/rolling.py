@@ -216,6 +216,11 @@ def _joined(new: ReadDefinition, old: ReadDefinition, earlier: Collection[str]) 
     return StackDefinition(template, parameters, files)
 
 
+def lacks_shared(new: ReadDefinition, old: ReadDefinition) -> bool:
+    """Return whether a network, or another resource that is no part's own, is gone and can stay beside the new ones."""
+    return not _kept(new, old, ())[1] <= _owned(old, old.owned)
+
+
 def _gone(new: ReadDefinition, old: ReadDefinition) -> frozenset[str]:
     """Return the old resources that the new definition lacks, except those of parts that it has in another form."""
     changing = _owned(old, old.owned.keys() & new.resources.keys())
