@@ -28,13 +28,14 @@ from kubevnfm_events.stacks import (
     ChangeTemplate,
     HealResources,
     OperateServers,
+    ResourcesCreated,
     RestoreResources,
     ScaleResources,
 )
 from packages.package_variants import OTHER_CNF, SAMPLES, changed_package, variant
 from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 from worlds.cnf_world import APPLY, OBJECTS, deployed, of_pods
-from worlds.lcm_builders import RESOURCES
+from worlds.lcm_builders import RESOURCES, a_server
 from worlds.lcm_world import World
 
 SCALE = "infra.openstack.scale_resources"
@@ -779,14 +780,19 @@ async def test_a_modification_of_an_attribute_that_does_not_exist_is_refused(
     assert (await world.lcm("GET", "/vnf_lcm_op_occs")).must(200).json == []
 
 
-async def test_a_modification_names_another_package_only_if_its_images_alone_differ(world: World) -> None:
+async def test_a_modification_names_another_package_if_it_has_the_machines_of_the_vnf(world: World) -> None:
     """api.md 3.4."""
-    await world.upload(two_flavours(world.folder))
     await world.upload(other_image(world.folder))
-    instance_id = await built(world, world.zipped("vm"))
-    path = f"/vnf_instances/{instance_id}"
-    (await world.lcm("PATCH", path, {"vnfdId": TWO_FLAVOURS})).problem(422)
+    path = f"/vnf_instances/{await built(world, world.zipped('vm'))}"
+    assert (
+        "lacks the VDU masterNode" in (await world.lcm("PATCH", path, {"vnfdId": OTHER_IMAGE})).problem(422)["detail"]
+    )
     (await world.lcm("PATCH", path, {"vnfdId": "nowhere"})).problem(422)
+    machine = RESOURCES.model_copy(update={"servers": (a_server("m1", "VDU1", "VDU1_group", "10.10.0.4"),)})
+    world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=machine)
+    instance_id = await world.create()
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    path = f"/vnf_instances/{instance_id}"
     answer = (await world.lcm("PATCH", path, {"vnfdId": OTHER_IMAGE})).must(202)
     await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
     assert (await world.lcm("GET", path)).json["vnfSoftwareVersion"] == "2.0"
