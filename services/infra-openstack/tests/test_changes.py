@@ -461,6 +461,35 @@ async def test_the_packages_user_data_decides_the_operation_and_is_compared_with
     assert len(ids(error.value.remains)) == 5
 
 
+async def test_a_v1_class_scales_and_a_request_without_it_keeps_what_it_has_left(site: Site) -> None:
+    """As Tacker: only parameters that change are sent, so a value that the built-in rules do not know stays."""
+    user_data = UserData(path="UserData/cluster_v1.py", class_name="ClusterUserData")
+    await site.create(user_data=user_data, api_version="v1")
+    request = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
+    added = [{"id": "w-0", "type": "COMPUTE", "resourceTemplateId": "workerNode"}]
+    asked: dict[str, Any] = {"request": request, "grant_request": {"operation": "SCALE", "addResources": added}}
+    instance = {"instantiatedVnfInfo": {"flavourId": "simple"}}
+    (volume,) = (await site.scale(3, user_data=user_data, api_version="v1", instance=instance, **asked)).volumes
+
+    def sizes() -> tuple[int, int]:
+        lab = site.lab.cloud
+        workers = [one for one in lab.nova.servers.values() if one.name != "masterNode"]
+        return len(workers), lab.cinder.volumes[volume.resource_id].size_gib
+
+    assert sizes() == (3, 3)
+    await site.scale(4, "op-3", instance=instance, **asked)
+    assert sizes() == (4, 3)
+    change = site.command(
+        ChangeTemplate,
+        request={"flavourId": "simple", "extVirtualLinks": links()},
+        counts={"masterNode": 1, "workerNode": 4},
+        grant_request={"operation": "CHANGE_VNFPKG", "dstVnfdId": "vnfd-1"},
+        instance=instance,
+    )
+    await site.do(change, a_context(operation_id="op-4", step_id="change"))
+    assert sizes() == (4, 3)
+
+
 async def test_servers_are_stopped_and_started_once(site: Site) -> None:
     before = await site.create()
     servers = tuple(ids(before))

@@ -403,7 +403,9 @@ def test_each_entry_is_one_machines_and_stays_so_when_another_leaves() -> None:
     first, second = [{"ip_address": "10.0.0.2"}], [{"ip_address": "10.0.0.3"}]
     assert addresses(Granted(asked_of_external(*configs)), 0, 1, 2) == {0: first, 1: second, 2: None}
     shown = {
-        "vnfcResourceInfo": [{"metadata": {"vdu_idx": n}, "vnfcCpInfo": [{"id": f"cp-{n}"}]} for n in (0, 1)],
+        "vnfcResourceInfo": [
+            {"metadata": {"vdu_idx": n}, "vnfcCpInfo": [{"id": f"cp-{n}", "cpdId": "external"}]} for n in (0, 1)
+        ],
         "extCpInfo": [{"cpdId": "external", "cpConfigId": f"c{n}", "associatedVnfcCpId": f"cp-{n}"} for n in (0, 1)],
     }
     instance = {"instantiatedVnfInfo": shown}

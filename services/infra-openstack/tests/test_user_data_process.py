@@ -19,7 +19,7 @@ from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
-from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
+from kubevnfm_infra_openstack.domain.ports import HeatInput, HeatPatch, UserDataInput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
@@ -86,6 +86,7 @@ V2 = """
         def instantiate(req, inst, grant_req, grant, tmp_csar_dir):
 """
 Run = Callable[..., Coroutine[Any, Any, HeatInput]]
+Change = Callable[..., Coroutine[Any, Any, HeatPatch | None]]
 UNREADABLE = "No module named '(ctypes|subprocess)'"
 """If only root can read Python's folder, a run without namespaces cannot import these."""
 
@@ -125,6 +126,48 @@ def run(tmp_path: Path, kernel: Kernel) -> Run:
         return await process.instantiate(user_data, root, flavour.hot, UserDataInput(**{**facts, **given}))
 
     return run
+
+
+@pytest.fixture
+def change(tmp_path: Path, kernel: Kernel) -> Change:
+    """Run a method of a class for an operation on a stack; without a source, the method of the ready-made class."""
+    root = Path(copytree(PACKAGE, tmp_path / "package"))
+
+    async def change(method: str, source: str | None, **given: Any) -> HeatPatch | None:
+        (root / "UserData/code.py").write_text(dedent(source or ""))
+        flavour = await CachedFlavours(FolderPackages(root)).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
+        assert flavour.hot is not None
+        facts = {"request": {}, "grant_request": {}, "grant": {}, "image_by_vdu": {}, "api_version": "v2"}
+        input_ = UserDataInput(**{**facts, "service_template": flavour.service_template, **given})
+        user_data = UserData(path="UserData/code.py", class_name="Code") if source is not None else None
+        process = UserDataProcess(kernel.limits(timeout_s=20, memory_mib=256))
+        return await process.change(user_data, method, root, flavour.hot, input_)
+
+    return change
+
+
+def a_standard_instance(**cps: dict[int, str]) -> dict[str, Any]:
+    """Return a VnfInstance with two masters of StandardUserData. ``cps``: the entry of each machine by connection point."""
+    info: dict[str, Any] = {"flavourId": "simple", "vnfcResourceInfo": [], "extCpInfo": []}
+    for number in (0, 1):
+        own = [{"id": f"{name}-of-{number}", "cpdId": name} for name in cps]
+        info["vnfcResourceInfo"].append(
+            {
+                "id": f"c{number}",
+                "vduId": "masterNode",
+                "computeResource": {"resourceId": f"server-{number}"},
+                "metadata": {"vdu_idx": number},
+                "vnfcCpInfo": own,
+            }
+        )
+        info["extCpInfo"] += [
+            {"id": f"x-{cp['id']}", "cpdId": cp["cpdId"], "associatedVnfcCpId": cp["id"], "cpConfigId": entries[number]}
+            for cp, entries in zip(own, cps.values(), strict=True)
+            if number in entries
+        ]
+    masters = {f"masterNode-{number}": {"flavor": "m1.small", "of": "another class"} for number in (0, 1)}
+    info["metadata"] = {"nfv": {"VDU": masters, "CP": {}}}
+    return {"id": "inst-1", "vnfdId": "v", "instantiatedVnfInfo": info}
 
 
 # --- classes that run -------------------------------------------------------------------------------------------------
@@ -303,6 +346,135 @@ async def test_the_standard_class_counts_the_machines_of_a_changed_flavour_from_
     assert "masterNode-0" in made
     assert not {"masterNode-1", "masterNode-2"} & made
     assert "masterNode-0" in heat.parameters["nfv"]["VDU"]
+
+
+async def test_v1_functions_of_scale_and_heal_are_called_in_their_own_form(change: Change) -> None:
+    """The request decides nothing about the form; the class's base does."""
+    source = """
+    from tacker.vnfm.lcm_user_data.abstract_user_data import AbstractUserData
+    class Code(AbstractUserData):
+        @staticmethod
+        def instantiate(base_hot_dict=None, vnfd_dict=None, inst_req_info=None, grant_info=None):
+            raise AssertionError("not asked")
+        def scale(base_hot_dict=None, vnfd_dict=None, scale_vnf_request=None, vnf_instances=None, inst_vnf_info=None,
+                  param=None, resource_number=None):
+            assert "heat_template" in base_hot_dict and "topology_template" in vnfd_dict
+            level = {one.aspect_id: one.scale_level for one in inst_vnf_info.scale_status}
+            param["nfv"]["desired_capacity"] = {scale_vnf_request.aspect_id: resource_number}
+            steps = [scale_vnf_request.type, scale_vnf_request.number_of_steps]
+            return {**param, "seen": [level, steps, vnf_instances.id]}
+        def heal(base_hot_dict=None, vnfd_dict=None, heal_vnf_request=None, vnf_instances=None, inst_vnf_info=None,
+                 param=None, vnfc_resource_info=None):
+            param["nfv"]["VDU"] = {one.vdu_id: None for one in vnfc_resource_info}
+            return {**param, "cause": [heal_vnf_request.cause, heal_vnf_request.vnfc_instance_id]}
+    """
+    instance = a_standard_instance()
+    instance["instantiatedVnfInfo"]["scaleStatus"] = [{"aspectId": "worker_instance", "scaleLevel": 1}]
+    stack = {"nfv": {"kept": True}, "volume_size": 5}
+    given = {"instance": instance, "parameters": stack}
+    request = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
+    assert await change("scale", source, request=request, group_size=4, **given) == HeatPatch(
+        parameters={
+            "nfv": {"kept": True, "desired_capacity": {"worker_instance": 4}},
+            "volume_size": 5,
+            "seen": [{"worker_instance": 1}, ["SCALE_OUT", 1], "inst-1"],
+        },
+        has_whole_values=True,
+    )
+    healed = await change("heal", source, request={"cause": "dead"}, servers=("server-1",), **given)
+    assert healed is not None
+    assert healed.parameters == {
+        "nfv": {"kept": True, "VDU": {"masterNode": None}}, "volume_size": 5, "cause": ["dead", []],
+    }  # fmt: skip
+    # A scaling to levels, which v1 does not have, and what v1 has no function for, are done by the built-in rules.
+    assert await change("scale", source, request={"scaleInfo": []}, **given) is None
+    assert await change("change_vnfpkg", source, **given) is None
+
+
+@pytest.mark.parametrize("head", [V1, V2])
+async def test_a_method_that_a_class_only_inherits_from_its_base_is_the_built_in_one(change: Change, head: str) -> None:
+    source = dedent(head) + "        return {}\n"
+    given = {"instance": a_standard_instance(), "group_size": 3}
+    for method in ("scale", "heal", "change_ext_conn"):
+        assert await change(method, source, **given) is None
+
+
+async def test_the_ready_made_class_changes_the_machines_of_another_one(change: Change) -> None:
+    """For a request that names no class: values of the stack that it cannot know stay as they are."""
+    added = {"addResources": [{"id": "r", "type": "COMPUTE", "resourceTemplateId": "masterNode"}]}
+    instance = a_standard_instance()
+    patch = await change("scale", None, request={"type": "SCALE_OUT"}, instance=instance, grant_request=added)
+    assert patch is not None
+    assert patch.template is not None
+    assert "masterNode-2" in yaml.safe_load(patch.template)["resources"]
+    # Only what is new: it is merged with the parameters of the stack.
+    assert patch.parameters["nfv"]["VDU"] == {"masterNode-2": {}, "workerNode": {}}
+    leaving = [
+        {"type": "COMPUTE", "resourceTemplateId": "masterNode", "resource": {"resourceId": "server-1"}},
+        {"type": "COMPUTE", "resourceTemplateId": "x", "resource": {"resourceId": "elsewhere"}},
+    ]
+    both = await change("scale", None, instance=instance, grant_request={**added, "removeResources": leaving})
+    assert both is not None
+    assert both.template is not None
+    made = yaml.safe_load(both.template)["resources"]
+    assert (made["masterNode-1"], made["masterNode-2"]["type"]) == (None, "OS::Nova::Server")
+    assert both.parameters["nfv"]["VDU"]["masterNode-1"] is None
+    new = {
+        "dstVnfdId": "v",
+        "removeResources": [
+            {"type": "COMPUTE", "resourceTemplateId": "masterNode", "resource": {"resourceId": "server-0"}}
+        ],
+    }
+    whole = await change("change_vnfpkg", None, instance=instance, grant_request=new)
+    assert whole is not None
+    assert whole.is_whole
+    assert whole.template is not None
+    assert {"masterNode-0", "masterNode-1"} <= yaml.safe_load(whole.template)["resources"].keys()
+    assert [whole.parameters["nfv"]["VDU"][f"masterNode-{n}"]["of"] for n in (0, 1)] == ["another class"] * 2
+
+
+async def test_each_machine_of_the_standard_class_keeps_its_entry_of_cp_config(run: Run) -> None:
+    """Null removes the entry of one machine; points that the request does not name are left out."""
+    present = a_standard_instance(CP1={0: "a", 1: "b"}, CP2={0: "c", 1: "d"})
+
+    def config(*fixed: str) -> dict[str, Any]:
+        return {
+            "cpProtocolData": [{"ipOverEthernet": {"ipAddresses": [{"type": "IPV4", "fixedAddresses": list(fixed)}]}}]
+        }
+
+    cps = [
+        {"cpdId": "CP1", "cpConfig": {"a": config("10.0.0.1"), "b": config("10.0.0.2")}},
+        {"cpdId": "CP2", "cpConfig": {"c": config("10.0.0.3"), "d": config("10.0.0.4")}},
+    ]
+    link = {"id": "l", "resourceHandle": {"resourceId": "n"}, "currentVnfExtCpData": cps}
+    present["instantiatedVnfInfo"]["extVirtualLinkInfo"] = [link]
+    named = {"a": None, "e": config("10.0.0.5")}
+    heat = await run(
+        """
+        from tacker.sol_refactored.infra_drivers.openstack import userdata_default as default
+        cps = {f"{cp}-{n}": {"network": None, "fixed_ips": {0: {"ip_address": None}}} for cp in ("CP1", "CP2") for n in (0, 1)}
+        number, plain = (lambda name: int(name[-1])), (lambda name: name[:-2])
+        return {"parameters": {
+            "changed": default.fill_cps(cps, *default.requested({}, req, inst), plain, number),
+            "scaled": default.fill_cps(cps, *default.present(inst), plain, number),
+        }}
+        """,
+        head=V2,
+        api_version="v2",
+        request={"extVirtualLinks": [{"id": "l", "resourceId": "n", "extCps": [{"cpdId": "CP1", "cpConfig": named}]}]},
+        instance=present,
+    )
+
+    def filled(**addresses: str) -> dict[str, Any]:
+        return {
+            name.replace("_", "-"): {"network": "n", "fixed_ips": [{"ip_address": f"10.0.0.{one}"}]}
+            for name, one in addresses.items()
+        }
+
+    assert heat.parameters == {
+        "changed": filled(CP1_0="5", CP1_1="2"),
+        "scaled": filled(CP1_0="1", CP1_1="2", CP2_0="3", CP2_1="4"),
+    }
 
 
 async def test_a_class_without_a_known_base_is_called_by_the_api_version(run: Run) -> None:

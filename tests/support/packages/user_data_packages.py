@@ -40,6 +40,8 @@ class Form:
     has_policies: bool = False
     """As the templates of Tacker's v1 guides: groups ``<aspect>`` with scaling policies, sizes at ``nfv.desired_capacity``, a zone that
     no parameter has, and the names ``flavor`` and ``image``."""
+    is_named_once: bool = False
+    """Only instantiate names the class; the other requests are those of a user who relies on the built-in behaviour."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -61,6 +63,9 @@ FORMS: Final = {
     "v1-changes": Form("v1_changes.py", "V1ChangesUserData", has_groups=True, has_policies=True),
     "derived-standard": Form("derived.py", "OwnStandardUserData"),
     "derived-default": Form("derived.py", "OwnDefaultUserData", has_groups=True),
+    "named-once-standard": Form("per_machine.py", "PerMachineUserData", is_named_once=True),
+    "named-once-default": Form("by_group.py", "ByGroupUserData", has_groups=True, is_named_once=True),
+    "named-once-v1": Form("v1.py", "V1UserData", has_groups=True, is_named_once=True),
     "none": Form(None, has_groups=True, driver="vnflcm_noop"),
     "tosca": Form(None, has_hot=False),
 }

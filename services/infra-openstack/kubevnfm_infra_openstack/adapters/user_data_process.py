@@ -26,6 +26,7 @@ from kubevnfm_infra_openstack.domain.ports import HeatInput, HeatPatch, UserData
 log = structlog.get_logger()
 
 _SHIM: Final = Path(__file__).parent.parent / "sandbox/tacker_shim"
+_READY: Final = "StandardUserData"
 _OUTPUT_SHOWN: Final = 2_000
 _ERROR_SHOWN: Final = 1_000
 _Text = Annotated[str, Field(max_length=4 * 1024 * 1024)]
@@ -47,7 +48,7 @@ class _Result(Answer):
 
     style: Literal["v1", "v2"]
     result: JsonObject | None
-    """The parameters (v1), or judged as _V2Result (v2). None: the class has no such method."""
+    """The parameters (v1), or judged as _V2Result (v2). None: the class has no such method for the request."""
 
 
 class UserDataProcess:
@@ -77,12 +78,13 @@ class UserDataProcess:
         )
 
     async def change(
-        self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
+        self, user_data: UserData | None, method: str, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> HeatPatch | None:
         answer = await self._call(method, user_data, folder, hot, given)
-        # Classes of v1 have no other method than ``instantiate``.
-        if answer.result is None or answer.style == "v1":
+        if answer.result is None:
             return None
+        if answer.style == "v1":
+            return HeatPatch(parameters=answer.result, has_whole_values=True)
         found = judged(answer.result, _V2Result)
         return HeatPatch(
             parameters=found.parameters or {},
@@ -93,16 +95,17 @@ class UserDataProcess:
         )
 
     async def _call(
-        self, method: str, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput
+        self, method: str, user_data: UserData | None, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> _Result:
-        file = inside(user_data.path.removeprefix("./"))
-        if file is None or not (folder / file).is_file():
+        file = inside(user_data.path.removeprefix("./")) if user_data is not None else None
+        if user_data is not None and (file is None or not (folder / file).is_file()):
             raise Unprocessable(
                 "additionalParams.lcm-operation-user-data", f"{user_data.path}: no such file in the package"
             )
+        class_name = user_data.class_name if user_data is not None else _READY
         document = {
             "file": file,
-            "class": user_data.class_name,
+            "class": class_name,
             "method": method,
             "api_version": given.api_version,
             "base_hot": hot.user_data_form(),
@@ -112,8 +115,11 @@ class UserDataProcess:
             "instance": given.instance,
             "grant_request": given.grant_request,
             "grant": given.grant,
+            "parameters": given.parameters,
+            "servers": list(given.servers),
+            "group_size": given.group_size,
         }
-        return await self._run(json.dumps(document).encode(), folder, file, given.secrets)
+        return await self._run(json.dumps(document).encode(), folder, file or class_name, given.secrets)
 
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> _Result:
         program = Program(

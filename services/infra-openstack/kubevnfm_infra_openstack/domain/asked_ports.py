@@ -68,12 +68,17 @@ class AskedPorts:
         return replace(self, networks=networks)
 
     def ports_of(self, cpd_id: str, numbers: Sequence[int]) -> Mapping[int, AskedPort]:
-        """Return the entry of each machine with these numbers that has one."""
+        """Return the entry of each machine with these numbers that has one; ``numbers``: those of all machines."""
         point = self.points.get(cpd_id)
         if point is None:
             return {}
         known = {n: name for n in numbers if (name := self.config_by_instance.get((cpd_id, n))) is not None}
         return assigned(point.ports, numbers, known)
+
+    def port_of(self, cpd_id: str, number: int) -> AskedPort | None:
+        """Return the entry of one machine, where the others are not known: those before it, and those that have entries."""
+        known = {n for cp, n in self.config_by_instance if cp == cpd_id}
+        return self.ports_of(cpd_id, sorted({*range(number + 1), *known})).get(number)
 
     def fixed_ips(self, cpd_id: str, port: AskedPort, present: Sequence[FixedIp], taken: set[str]) -> list[FixedIp]:
         """Return ``fixed_ips``; empty: the VIM chooses. ``present``: those of the port now, which stay where they fit.
@@ -157,12 +162,13 @@ def _usable(asked: AskedAddresses, network: NetworkView) -> Iterator[tuple[int, 
 
 def _present_configs(instance: SolObject) -> Iterator[tuple[tuple[str, int], str]]:
     info: Mapping[str, Any] = instance.get("instantiatedVnfInfo") or {}
-    number_by_cp: dict[str, int] = {}
+    instance_by_cp: dict[str, tuple[str, int]] = {}
     for vnfc in info.get("vnfcResourceInfo") or ():
         number = (vnfc.get("metadata") or {}).get("vdu_idx")
         for cp in vnfc.get("vnfcCpInfo") or ():
-            number_by_cp[str(cp.get("id"))] = int(number or 0)
+            instance_by_cp[str(cp.get("id"))] = (str(cp.get("cpdId")), int(number or 0))
     for external in info.get("extCpInfo") or ():
+        # Not the name of the external connection point's own descriptor: requests and templates have that of the machine's.
         owner = str(external.get("associatedVnfcCpId"))
-        if owner in number_by_cp and external.get("cpConfigId"):
-            yield (str(external.get("cpdId")), number_by_cp[owner]), str(external["cpConfigId"])
+        if owner in instance_by_cp and external.get("cpConfigId"):
+            yield instance_by_cp[owner], str(external["cpConfigId"])

@@ -18,12 +18,13 @@ from kubevnfm_events.stacks import (
     ScaleResources,
     StackCommand,
     StackResources,
+    UserData,
 )
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
-from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, zone_names
+from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, with_present, zone_names
 from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
@@ -44,8 +45,20 @@ from kubevnfm_infra_openstack.domain.rolling import (
 from kubevnfm_infra_openstack.domain.scaling import Resized, groups_of, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
-from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input, with_nfv
+from kubevnfm_infra_openstack.domain.user_data import (
+    clear_texts,
+    has_numbered_resources,
+    in_clear,
+    named_class,
+    user_data_input,
+    with_nfv,
+)
 
+_BY_NUMBER: Final[Mapping[str, Collection[str]]] = {
+    "scale": ("SCALE", "SCALE_TO_LEVEL"),
+    "change_vnfpkg": ("CHANGE_VNFPKG",),
+}
+"""The operations, by the method of user data, for which built-in rules need to know the names of a stack's resources."""
 _LINKS: Final = "extVirtualLinks"
 NO_IMAGES: Final[Mapping[str, str]] = {}
 
@@ -88,9 +101,6 @@ class StackChanges:
         Raises VduNotScalable, QuotaExceeded, UserDataFailed, UserDataTimedOut.
         """
         flavour, given = await self._given(command)
-        if command.user_data is not None:
-            # A class sets the images of the machines that it adds.
-            given = await self._with_images(command, cloud, flavour, given)
         patch: HeatPatch | None = None
         # A scale to the present level changes nothing; classes expect machines in the grant request.
         if given.grant_request.get("addResources") or given.grant_request.get("removeResources"):
@@ -198,19 +208,21 @@ class StackChanges:
         """Return the change of ``before`` that changes all machines; what the quotas leave free must suffice for it."""
         present, live = live.definition, replace(live, definition=before)
         flavour, given = await self._given(command)
-        if command.grant_request.get("operation") == "CHANGE_VNFPKG":
-            given = await self._with_images(command, cloud, flavour, given)
+        is_package = command.grant_request.get("operation") == "CHANGE_VNFPKG"
+        if is_package:
             patch = await self._asked("change_vnfpkg", command, cloud, flavour, given, live)
             if patch is not None:
                 return await self._patched(command, live, patch, tags)
+            # User data read the request as it came, and the built-in rules the instantiation that it leads to.
+            request = command.instantiate_request or command.request
+            command = command.model_copy(update={"request": request, "user_data": None})
+            flavour, given = await self._given(command)
             if flavour.hot is None:
                 change = await self._made_of_topology(command, cloud, live, flavour, given, tags)
                 if command.changed_vdus and isinstance(change.template, Mapping):
                     template = with_present_vdus(change.template, before.template, flavour.vnfd, command.changed_vdus)
                     change = replace(change, template=template)
                 return change
-            if command.instantiate_request:
-                command = command.model_copy(update={"request": command.instantiate_request})
         change = await self._from_package(command, cloud, tags, before, flavour, given, command.changed_vdus)
         # With the present stack: the machines that a rolling update has changed have taken their share already.
         await check_increase(cloud, present, await completed(change, present))
@@ -229,7 +241,9 @@ class StackChanges:
         if flavour.hot is None:
             change = await self._made_of_topology(command, cloud, live, flavour, given, (), is_new=True)
         else:
-            command = command.model_copy(update={"request": left.instantiate_request})
+            # The class that makes the stack, whichever the request names for its operation.
+            request = left.instantiate_request
+            command = command.model_copy(update={"request": request, "user_data": named_class(request)})
             change = await self._from_package(command, cloud, (), live.definition, flavour, given)
         return await _read(await completed(change, live.definition))
 
@@ -263,6 +277,9 @@ class StackChanges:
         if command.user_data is None and not given.grant.get("zones"):
             # A machine does not leave its zone for that of another setting, since Heat would replace it.
             parameters = _with_kept_vdus(parameters, before, only=zone_names())
+        if command.user_data is None and command.grant_request.get("operation") != "CHANGE_FLAVOUR":
+            present = {name: present_value(before, name) for name in before.parameters}
+            parameters = dict(with_present(parameters, definition.template, present))
         if changed_vdus:
             parameters = _with_kept_vdus(parameters, before, changed=_entries(changed_vdus, flavour.vnfd))
             definition = replace(definition, parameters=parameters)
@@ -341,17 +358,32 @@ class StackChanges:
     async def _asked(
         self, method: str, command: StackCommand, cloud: Cloud, flavour: PackageFlavour, given: Granted, live: LiveStack
     ) -> HeatPatch | None:
-        """Return the result of the package's user data; None if the built-in rules apply to the operation."""
-        if command.user_data is None or flavour.hot is None:
+        """Return the result of the user data; None if the built-in rules apply to the operation.
+
+        These do not know the resources of a stack that has one for each machine, so the ready-made class changes them.
+        """
+        classes: list[UserData | None] = [] if command.user_data is None else [command.user_data]
+        is_own = command.grant_request.get("operation") in _BY_NUMBER.get(method, ())
+        if is_own and has_numbered_resources(flavour, live.definition.template, live.facts.servers):
+            classes.append(None)
+        if not classes or flavour.hot is None:
             return None
+        # A class sets the images of the machines that it adds or replaces.
+        if not isinstance(command, ChangeConnections):
+            given = await self._with_images(command, cloud, flavour, given)
         if adds_machines(given):
             given = await self.orders.with_zone(given, cloud)
-        ring = self.orders.ring
+        ring, present = self.orders.ring, live.definition
         secrets = clear_texts((command.request, command.instance, command.grant), ring)
         # Instances of version 0.1.0 were stored without it.
-        instance = with_nfv(in_clear(command.instance, ring), present_value(live.definition, "nfv"))
-        to_class = user_data_input(command, flavour, given, instance, secrets)
-        return await self.orders.user_data.change(command.user_data, method, flavour.folder, flavour.hot, to_class)
+        instance = with_nfv(in_clear(command.instance, ring), present_value(present, "nfv"))
+        parameters = {name: present_value(present, name) for name in present.parameters}
+        to_class = user_data_input(command, flavour, given, instance, secrets, parameters)
+        for user_data in classes:
+            patch = await self.orders.user_data.change(user_data, method, flavour.folder, flavour.hot, to_class)
+            if patch is not None:
+                return patch
+        return None
 
     async def _patched(
         self, command: StackCommand, live: LiveStack, patch: HeatPatch, tags: tuple[str, ...]
@@ -365,7 +397,8 @@ class StackChanges:
         if patch.template is not None:
             merged = merge_patch(live.definition.template, await parsed(patch.template, "template of the user data"))
         parameters = {
-            name: merge_patch(present_value(live.definition, name), value) for name, value in patch.parameters.items()
+            name: value if patch.has_whole_values else merge_patch(present_value(live.definition, name), value)
+            for name, value in patch.parameters.items()
         }
         return StackChange(tags, command.timeout_s, merged, {**patch.attached, **patch.files}, parameters)
 

@@ -7,7 +7,7 @@ of both API versions: ``flavor`` and ``computeFlavourId``, ``image`` and ``vcIma
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.hot import parameter_paths
@@ -36,6 +36,8 @@ from kubevnfm_infra_openstack.domain.hot import (
     resources_of,
 )
 
+_SIZE: Final = "_desired_capacity"
+
 
 def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parameters:
     """Return the parameters of the stack; only those that the top template declares.
@@ -44,7 +46,7 @@ def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parame
     with the name of a template parameter becomes that parameter.
     """
     names = declared(template)
-    parameters: dict[str, object] = {}
+    parameters: dict[str, object] = _capacities(template, vnfd, given)
     nfv: object = nfv_tree(template, vnfd, given) if "nfv" in names else None
     for additional in (given.request_params, given.grant_params):
         parameters.update({name: additional[name] for name in names if name in additional and name != "nfv"})
@@ -55,28 +57,71 @@ def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parame
     return parameters
 
 
-def with_requested(parameters: Parameters, template: Template, given: Granted) -> Parameters:
+def with_requested(parameters: Parameters, template: Template, vnfd: Flavour, given: Granted) -> Parameters:
     """Return the parameters of a user data class with those added that the stack needs and the class leaves out.
 
     ``additionalParams`` of request and grant have them under their own name. Heat refuses a stack without a value for a
-    parameter that has no default, so nothing that a class decides is changed.
+    parameter that has no default, so nothing that a class decides is changed. Zones and sizes of groups are added as
+    Tacker does it for classes of v1.
     """
     additional = {**given.request_params, **given.grant_params}
     needed = (
         name for name, about in declared(template).items() if not (isinstance(about, Mapping) and "default" in about)
     )
-    return {**{name: additional[name] for name in needed if name in additional}, **parameters}
+    requested = {name: additional[name] for name in needed if name in additional}
+    return _with_zones({**_capacities(template, vnfd, given), **requested, **parameters}, template, vnfd, given)
 
 
-def nfv_tree(template: Template, vnfd: Flavour, given: Granted) -> dict[str, Any]:
+def _capacities(template: Template, vnfd: Flavour, given: Granted) -> dict[str, object]:
+    """Return the parameters ``<aspect>_desired_capacity`` that the template declares."""
+    found = {
+        name: aspect_capacity(name.removesuffix(_SIZE), vnfd, given)
+        for name in declared(template)
+        if name.endswith(_SIZE)
+    }
+    return {name: size for name, size in found.items() if size is not None}
+
+
+def _with_zones(parameters: Parameters, template: Template, vnfd: Flavour, given: Granted) -> Parameters:
+    """Return the parameters with a zone at each path for one that the template reads and whose VDU has none there."""
+    nfv = parameters.get("nfv")
+    vdus = nfv.get("VDU") if isinstance(nfv, Mapping) else None
+    if not isinstance(nfv, Mapping) or not isinstance(vdus, Mapping):
+        return parameters
+    wanted = nfv_tree(template, vnfd, given, only=zone_names()).get("VDU", {})
+    added = {
+        name: {**{key: zone for key, zone in zones.items() if zone is not None}, **vdus[name]}
+        for name, zones in wanted.items()
+        if isinstance(vdus.get(name), Mapping)
+    }
+    return {**parameters, "nfv": {**nfv, "VDU": {**vdus, **added}}} if added else parameters
+
+
+def with_present(parameters: Parameters, template: Template, present: Parameters) -> Parameters:
+    """Return the parameters with those of the stack that no rule gives: a class of user data may have made them.
+
+    ``template``: the new one, which declares them; ``present``: the values of the stack by name.
+    """
+    known = {name: value for name, value in present.items() if name in declared(template)}
+    return {**known, **{name: _over(known.get(name), value) for name, value in parameters.items()}}
+
+
+def _over(present: object, new: object) -> object:
+    if isinstance(present, Mapping) and isinstance(new, Mapping):
+        return {**present, **{name: _over(present.get(name), value) for name, value in new.items()}}
+    return present if new is None else new
+
+
+def nfv_tree(template: Template, vnfd: Flavour, given: Granted, only: Collection[str] | None = None) -> dict[str, Any]:
     """Return the ``nfv`` object with a value at every path that the template's resources read.
 
-    A value that neither request, grant nor VNFD has is None: Heat then names the property that lacks it.
+    A value that neither request, grant nor VNFD has is None: Heat then names the property that lacks it. ``only``: the
+    names of the wanted values; None: all.
     """
     nfv: dict[str, Any] = {}
     for resource in resources_of(template).values():
         for path in parameter_paths(resource.get("properties")):
-            if len(path) >= 3 and path[0] == "nfv":
+            if len(path) >= 3 and path[0] == "nfv" and (only is None or str(path[-1]) in only):
                 _fill(nfv, path, vnfd, given)
     return nfv
 
@@ -101,8 +146,22 @@ def _fill(nfv: dict[str, Any], path: Sequence[object], vnfd: Flavour, given: Gra
         nfv.setdefault(kind, {})[name] = aspect_capacity(name, vnfd, given)
     elif len(path) > 3 and kind in _VALUES:
         attribute = str(path[3])
-        value_of = _VALUES[kind].get(attribute)
-        nfv.setdefault(kind, {}).setdefault(name, {})[attribute] = value_of(name, vnfd, given) if value_of else None
+        values = nfv.setdefault(kind, {}).setdefault(name, {})
+        # Once: an address of a range is chosen by chance.
+        if attribute not in values:
+            value_of = _VALUES[kind].get(attribute)
+            values[attribute] = value_of(name, vnfd, given) if value_of else None
+        if attribute == "fixed_ips" and len(path) > 5:
+            # Heat makes an empty text of a member that is missing, and nothing of null.
+            values[attribute] = [
+                {**({str(path[5]): None} if str(number) == str(path[4]) else {}), **address}
+                for number, address in enumerate(values[attribute])
+            ]
+
+
+def _name_of(entry: str, vnfd: Flavour, given: Granted) -> str:
+    """Return the name of a machine, as in the parameters of Tacker's guides."""
+    return entry
 
 
 _ValueOf = Callable[[str, Flavour, Granted], object]
@@ -115,6 +174,8 @@ _VALUES: Final[Mapping[str, Mapping[str, _ValueOf]]] = {
         "zone": zone_of,
         "locationConstraints": zone_of,
         "desired_capacity": capacity_of,
+        "name": _name_of,
+        "computeName": _name_of,
     },
     "CP": {
         "network": network_of,

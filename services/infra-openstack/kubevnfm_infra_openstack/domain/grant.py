@@ -164,8 +164,7 @@ def _point_of(cp: str, given: Granted) -> tuple[str, int]:
 
 def _port_of(cp: str, given: Granted) -> tuple[str, AskedPort | None]:
     cpd_id, number = _point_of(cp, given)
-    # All numbers up to it, because the entries are given in their order.
-    return cpd_id, given.ports.ports_of(cpd_id, range(number + 1)).get(number)
+    return cpd_id, given.ports.port_of(cpd_id, number)
 
 
 def managed_links(given: Granted) -> Mapping[str, str]:

@@ -234,7 +234,7 @@ class StackOrders:
         secrets = clear_texts((command.request, command.instance, command.grant), self.ring)
         given_to_class = user_data_input(command, flavour, given, in_clear(command.instance, self.ring), secrets)
         heat = await self.user_data.instantiate(command.user_data, flavour.folder, hot, given_to_class)
-        return replace(heat, parameters=with_requested(heat.parameters, hot.top.body, given))
+        return replace(heat, parameters=with_requested(heat.parameters, hot.top.body, flavour.vnfd, given))
 
     async def _check_quota(self, cloud: Cloud, flavour: PackageFlavour, heat: HeatInput) -> None:
         template, nested = await _templates(flavour.hot, heat)

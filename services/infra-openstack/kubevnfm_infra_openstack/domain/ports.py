@@ -244,6 +244,12 @@ class UserDataInput:
     """Glance id by VDU: v1's ``grant_info``."""
     secrets: frozenset[str] = frozenset()
     """Values that must not appear in an error."""
+    parameters: Parameters = field(default_factory=dict)
+    """Those of the stack before the operation: v1's ``param``."""
+    servers: Sequence[str] = ()
+    """The servers that a heal replaces: v1's ``vnfc_resource_info``."""
+    group_size: int | None = None
+    """The machines that the scaled aspect's VDU is to have: v1's ``resource_number``. None: no aspect is scaled."""
 
 
 @dataclass(frozen=True)
@@ -263,6 +269,8 @@ class HeatPatch:
 
     parameters: Parameters = field(default_factory=dict)
     """A merge patch (RFC 7396) for the stack's parameters."""
+    has_whole_values: bool = False
+    """Each parameter has its new value instead, as classes of v1 return it."""
     template: str | None = None
     """HOT text, a merge patch for the stack's template."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -283,10 +291,10 @@ class UserDataPort(Protocol):
         ...
 
     async def change(
-        self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
+        self, user_data: UserData | None, method: str, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> HeatPatch | None:
-        """Call the class's method of that name; return None if it has none, which is true for all v1 classes.
+        """Call the class's method of that name; return None if it has none for the request.
 
-        Raises the same as ``instantiate``.
+        ``user_data`` None: the ready-made StandardUserData. Raises the same as ``instantiate``.
         """
         ...

@@ -7,14 +7,24 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubevnfm_csar.vnfd.model import Flavour, Storage, Vdu
-from kubevnfm_events.stacks import ChangeTemplate, CreateResources, ScaleResources, StackCommand
+from kubevnfm_events.stacks import (
+    ChangeTemplate,
+    CreateResources,
+    HealResources,
+    ScaleResources,
+    ServerFacts,
+    StackCommand,
+    UserData,
+)
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 
 from kubevnfm_infra_openstack.domain.grant import COMPUTE, Granted, granted_flavors, granted_images
+from kubevnfm_infra_openstack.domain.hot import Parameters, Template, resources_of
 from kubevnfm_infra_openstack.domain.ports import PackageFlavour, UserDataInput, VnfdTree
 from kubevnfm_infra_openstack.domain.request import SolObject, as_v3
 
+NO_PARAMETERS: Final[Parameters] = {}
 _ZONE: Final = "default-zone"
 """The id of the zone in the grant; SOL003 leaves it to the grant."""
 
@@ -55,14 +65,15 @@ def user_data_input(
     given: Granted,
     instance: SolObject,
     secrets: frozenset[str],
+    parameters: Parameters = NO_PARAMETERS,
 ) -> UserDataInput:
-    """Return the input of the user data class."""
+    """Return the input of the user data class. ``parameters``: those of the stack before the operation."""
     images = {**given.image_by_node, **granted_images(given.grant)}
-    in_grant = dict(given.image_by_node)
     # As Tacker's local NFVO: images that are in Glance already are granted by name. Not where no machine is made: a
     # class replaces the image of a healed machine by the granted one.
+    in_grant: dict[str, str] = {}
     if isinstance(command, CreateResources | ScaleResources | ChangeTemplate):
-        in_grant = {**_named_images(flavour.vnfd), **in_grant}
+        in_grant = {**_named_images(flavour.vnfd), **given.image_by_node}
     return UserDataInput(
         api_version=command.api_version,
         request=given.request,
@@ -72,7 +83,39 @@ def user_data_input(
         service_template=with_assets(flavour.service_template, images, granted_flavors(given.grant)),
         image_by_vdu=images,
         secrets=secrets,
+        parameters=parameters,
+        servers=command.servers if isinstance(command, HealResources) else (),
+        group_size=_group_size(command, flavour.vnfd, given) if isinstance(command, ScaleResources) else None,
     )
+
+
+def _group_size(command: ScaleResources, vnfd: Flavour, given: Granted) -> int | None:
+    """Return how many machines the VDU of the scaled aspect is to have; None: the request names no aspect."""
+    return next((command.counts.get(vdu) for vdu in vnfd.scaled_vdus(str(given.request.get("aspectId")))), None)
+
+
+def has_numbered_resources(flavour: PackageFlavour, template: Template, servers: Iterable[ServerFacts]) -> bool:
+    """Return whether a stack has a resource ``<vdu>-<n>`` for each machine, for which the Base HOT has the pattern ``<vdu>``.
+
+    This is how StandardUserData of Tacker makes a stack. Built-in rules do not know the names of another class.
+    """
+    if flavour.hot is None:
+        return False
+    patterns = {vdu for vdu in flavour.vnfd.vdus if vdu in resources_of(flavour.hot.top.body)}
+    patterns.difference_update(resources_of(template))
+    made = [(server.group or server.name, server.vdu_id) for server in servers if server.vdu_id in patterns]
+    return bool(patterns) and all(name.rpartition("-")[0] == vdu and _is_number(name) for name, vdu in made)
+
+
+def named_class(request: SolObject) -> UserData | None:
+    """Return the class that a request names in its additionalParams, which was checked when the request came."""
+    parameters = request.get("additionalParams") or {}
+    path, name = (parameters.get(f"lcm-operation-user-data{end}") for end in ("", "-class"))
+    return UserData(path=path, class_name=name) if isinstance(path, str) and isinstance(name, str) else None
+
+
+def _is_number(name: str) -> bool:
+    return name.rpartition("-")[2].isdecimal()
 
 
 def _named_images(vnfd: Flavour) -> dict[str, str]:

@@ -388,10 +388,13 @@ async def test_user_data_that_cannot_be_loaded_are_refused_at_the_request(world:
     """The imports of user data are known before a stack is made: the standard library, YAML, Tacker's helpers, modules of the package."""
     good = "import yaml\nimport beside\nfrom tacker.vnfm.lcm_user_data import utils\nclass X: ...\n"
     files = {"UserData/beside.py": "", "UserData/x.py": "import paramiko\nclass X: ...\n", "UserData/y.py": good}
+    base = "from tacker.sol_refactored.infra_drivers.openstack import userdata_utils"
+    files["UserData/v2.py"] = f"{base}, heat_utils\nclass X(userdata_utils.AbstractUserData): ...\n"
     await world.upload(variant(world.folder, "vm", files=files | {"UserData/z.py": "class X:\n"}))
     path, body = f"/vnf_instances/{await world.create()}/instantiate", sample_request("vm", "instantiate")
     for name, reason in (
         ("x", "it imports paramiko, which user data of packages do not have"),
+        ("v2", "it imports tacker.sol_refactored.infra_drivers.openstack.heat_utils, which user data"),
         ("z", "IndentationError"),
     ):
         params(**{**USER_DATA, "lcm__operation__user__data": f"UserData/{name}.py"})(body)

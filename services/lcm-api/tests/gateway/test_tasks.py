@@ -84,6 +84,82 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
     assert shown["scaleStatus"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]
 
 
+CLASS = {"lcm-operation-user-data": "UserData/x.py", "lcm-operation-user-data-class": "X"}
+OTHER_VM = "22222222-aaaa-bbbb-cccc-dddddddddddd"
+
+
+async def made_by_class(world: World, *, is_numbered: bool) -> str:
+    """Return an instance whose stack a class of user data has made, with a resource for each machine or without."""
+    server = RESOURCES.servers[0].model_copy(
+        update={"vdu_id": "VDU1", "name": "VDU1", "group": "VDU1-0" if is_numbered else "VDU1_group", "ports": ()}
+    )
+    resources = RESOURCES.model_copy(update={"servers": (server,)})
+    world.twins.answers = {
+        key: event.model_copy(update={"resources": resources})
+        if key.startswith("infra.openstack.") and "resources" in type(event).model_fields
+        else event
+        for key, event in world.twins.answers.items()
+    }
+    package = await world.upload(variant(world.folder, "vm", files={"UserData/x.py": "class X: ...\n"}))
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    await world.reached(await world.instantiate(instance_id, additionalParams={**CLASS, "own": 1}), "COMPLETED")
+    return instance_id
+
+
+async def test_user_data_belong_to_the_request_that_names_them(world: World) -> None:
+    """As Tacker's v2; in v1 the class of the instantiation is that of scale and heal, too. A stack is made again by its class."""
+    instance_id = await made_by_class(world, is_numbered=False)
+
+    async def user_data_of(task: str, body: dict[str, Any], version: str = "v2") -> list[tuple[str, str | None]]:
+        before = len(world.twins.commands)
+        call = world.v1 if version == "v1" else world.lcm
+        accepted = (await call("POST", f"/vnf_instances/{instance_id}/{task}", body)).must(202)
+        await world.reached(accepted.headers["Location"].rpartition("/")[2], "COMPLETED")
+        sent = [one.data for one in world.twins.commands[before:] if hasattr(one.data, "user_data")]
+        return [(type(one).__name__, one.user_data.class_name if one.user_data else None) for one in sent]
+
+    vnfc = {"vnfcInstanceId": [RESOURCES.servers[0].vnfc_id]}
+    assert await user_data_of("scale", OUT) == [("ScaleResources", None)]
+    assert await user_data_of("scale", {**OUT, "additionalParams": CLASS}) == [("ScaleResources", "X")]
+    assert await user_data_of("change_ext_conn", CHANGE) == [("ChangeConnections", None)]
+    assert await user_data_of("heal", vnfc) == [("HealResources", None)]
+    assert await user_data_of("heal", vnfc, "v1") == [("HealResources", "X")]
+    again = [("CreateResources", "X"), ("ScaleResources", None)]
+    assert await user_data_of("heal", {"additionalParams": {"all": True}}) == again
+    assert await user_data_of("heal", {}, "v1") == again
+    with_file = variant(world.folder, "vm", vnfd_id=OTHER_VM, files={"UserData/x.py": "class X: ...\n"})
+    await world.upload(with_file)
+    named = {"vnfdId": OTHER_VM, "additionalParams": CLASS}
+    assert await user_data_of("change_vnfpkg", {"vnfdId": OTHER_VM}) == [("ChangeTemplate", None)]
+    sent = world.twins.commands[-1].data
+    assert isinstance(sent, ChangeTemplate)
+    assert sent.request == sent.instantiate_request
+    assert sent.request["additionalParams"]["own"] == 1
+    assert await user_data_of("change_vnfpkg", named) == [("ChangeTemplate", "X")]
+    assert await user_data_of("heal", {"additionalParams": {"all": True}}) == again
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+async def test_a_package_without_the_class_of_the_stack(world: World, *, is_numbered: bool) -> None:
+    """Only a class makes a resource for each machine; without it a heal of the whole VNF would lose its machines."""
+    instance_id = await made_by_class(world, is_numbered=is_numbered)
+    await world.upload(variant(world.folder, "vm", vnfd_id=OTHER_VM))
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", {"vnfdId": OTHER_VM})
+    if is_numbered:
+        detail = answer.problem(422)["detail"]
+        assert detail.startswith("additionalParams/lcm-operation-user-data: the new package has no UserData/x.py")
+        return
+    await world.reached(answer.must(202).headers["Location"].rpartition("/")[2], "COMPLETED")
+    sent = await asked(world, ChangeTemplate)
+    assert sent.instantiate_request["additionalParams"] == {"own": 1}, "names of a class that is gone are dropped"
+    await world.reached(await world.ask(instance_id, "heal", {"additionalParams": {"all": True}}), "COMPLETED")
+    sent_by_heal = [one.data for one in world.twins.commands[-2:]]
+    assert [(type(one).__name__, one.user_data) for one in sent_by_heal] == [  # type: ignore[attr-defined]
+        ("CreateResources", None),
+        ("ScaleResources", None),
+    ]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def known(shared_world: World) -> str:
     """Return the id of the instance that the refused requests are about."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_csar.vnfd.model import Cp, Flavour
+from kubevnfm_events.stacks import PortFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules, check_added, check_kept, check_links
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import shown_links, with_known_entries
+from kubevnfm_lcm_api.lifecycle.machines.inventory import CpPlace, info_of_stack, known_configs
 from kubevnfm_sol.connectivity import ExtVirtualLinkData
 from kubevnfm_sol.resources import InstantiatedVnfInfo
+from worlds.lcm_builders import RESOURCES
 
 MAC = "fa:16:3e:00:00:01"
 FLAVOUR = Flavour(flavour_id="simple", file="vnfd.yaml", vdus={}, cps={"CP1": Cp(cp_id="CP1", vdu_id="VDU1")})
@@ -122,6 +126,8 @@ def test_machines_of_a_group_that_would_have_one_ports_addresses_are_refused_at_
     with pytest.raises(Unprocessable, match=f"numberOfSteps: {reason}"):
         check_added("numberOfSteps", wanted)
     check_added("numberOfSteps", replace(wanted, has_user_data=True))
+    # A class has made a resource for each machine, so each has parameters of its own.
+    check_added("numberOfSteps", replace(wanted, is_numbered=True))
     # Machines that are there already, and fewer.
     check_added("numberOfSteps", replace(wanted, before=info(machines=3)))
 
@@ -168,3 +174,38 @@ def test_what_an_earlier_version_stored_and_left_out_is_not_asked_for_at_a_chang
     waiting = [link({"a": config(FIXED), "b": left_out})]
     assert shown_links(waiting, info(("cp-0", "a", MAC))) == waiting
     assert shown_links(done, info(("cp-0", "a", None))) == done
+
+
+def a_stack(*networks: str) -> StackResources:
+    """Return a stack with two machines of VDU1, each with a port of CP1 in one of the networks."""
+    server = RESOURCES.servers[0]
+    servers = tuple(
+        server.model_copy(
+            update={
+                "vdu_id": "VDU1", "group": f"VDU1-{n}", "server_id": f"s{n}", "vnfc_id": f"c{n}",
+                "ports": (PortFacts(name="CP1", resource_id=f"{network}-{n}", network_id=network),),
+            }
+        )
+        for n, network in enumerate(networks)
+    )  # fmt: skip
+    return RESOURCES.model_copy(update={"servers": servers, "volumes": ()})
+
+
+def test_an_entry_of_cp_config_stays_with_its_machine_when_ports_are_made_again() -> None:
+    """Also one without values that only one port can have, on another network, when null has removed another one."""
+
+    def shown(resources: StackResources, links: dict[str, Any], known: Mapping[CpPlace, str]) -> InstantiatedVnfInfo:
+        return info_of_stack(
+            resources, vnfd_id="v", vim_key="vim", flavour_id="simple", scale_status=(), max_scale_levels=(),
+            external_cps={"CP1": "CP1"}, ext_virtual_links=[links], ext_managed_links=(), node_names={}, known_configs=known,
+        )  # fmt: skip
+
+    def on(network: str, *names: str) -> dict[str, Any]:
+        entry = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
+        return {"id": "l", "resourceId": network, "extCps": [{"cpdId": "CP1", "cpConfig": dict.fromkeys(names, entry)}]}
+
+    before = shown(a_stack("one", "one"), on("one", "a", "b"), {})
+    known = known_configs(before.model_dump(by_alias=True, exclude_none=True))
+    after = shown(a_stack("two", "two"), on("two", "b", "c"), known)
+    assert [one.cp_config_id for one in before.ext_cp_info] == ["a", "b"]
+    assert [one.cp_config_id for one in after.ext_cp_info] == ["c", "b"]

@@ -5,9 +5,14 @@ import re
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _LISTS = {
     "ext_virtual_links", "ext_managed_virtual_links", "vim_connection_info", "ext_cps", "ext_link_ports", "cp_config",
-    "cp_protocol_data", "ip_addresses", "fixed_addresses", "vnf_link_port",
+    "cp_protocol_data", "ip_addresses", "fixed_addresses", "vnf_link_port", "scale_status", "ext_cp_info",
+    "vnfc_resource_info", "vnfc_cp_info", "storage_resource_ids", "virtual_storage_resource_info",
+    "ext_virtual_link_info", "ext_managed_virtual_link_info", "vnf_virtual_link_resource_info", "vnfc_instance_id",
 }
-_FREE = {"additional_params", "access_info", "interface_info", "extra", "extensions", "vnf_configurable_properties"}
+_FREE = {
+    "additional_params", "access_info", "interface_info", "extra", "extensions", "vnf_configurable_properties",
+    "metadata",
+}
 """KeyValuePairs: passed as plain dicts with unchanged keys."""
 _KEYED = {"cp_config": "cp_instance_id", "vim_connection_info": "id"}
 """Maps of the v2 API that are lists in v1, with the attribute that contains the map's key there."""
@@ -18,7 +23,7 @@ def snake(name):
 
 
 class RequestView:
-    """A read-only object over a JSON object. Attributes that the request lacks are None, or an empty list."""
+    """A read-only object over a JSON object. Attributes that the object lacks are None, or an empty list."""
 
     def __init__(self, members):
         self.__dict__.update(members)
@@ -45,8 +50,8 @@ class RequestView:
         return "RequestView(%s)" % ", ".join(sorted(self.__dict__))
 
     @classmethod
-    def of_instantiate(cls, request):
-        return _view(request)
+    def from_document(cls, document):
+        return _view(document)
 
 
 def _view(node):

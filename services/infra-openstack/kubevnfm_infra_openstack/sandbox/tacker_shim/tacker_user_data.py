@@ -21,19 +21,27 @@ class Refused(Exception):
 def run(given, package):
     """Return ``{"style", "result"}``; ``package`` is the package's folder as user data sees it.
 
-    The result is None if the class has no such method. Only ``instantiate`` is required.
+    ``file`` None: the class is the ready-made StandardUserData. The result is None if the class has no such method, or one
+    that does not fit the request. Only ``instantiate`` is required.
     """
-    klass = _load(given["file"], given["class"], package)
+    klass = _load(given["file"], given["class"], package) if given["file"] is not None else _standard()
     style = _style(klass) or given["api_version"]
     name = given["method"]
     method = getattr(klass, name, None)
-    if not callable(method):
+    # A class inherits the abstract methods of its base, which do nothing.
+    if not callable(method) or getattr(method, "__isabstractmethod__", False):
         if name == "instantiate":
             raise Refused("%s has no instantiate" % given["class"])
         return {"style": style, "result": None}
     if style == "v1":
-        return {"style": style, "result": _call_v1(method, given) if name == "instantiate" else None}
+        return {"style": style, "result": _call_v1(name, method, given)}
     return {"style": style, "result": _call_v2(name, method, given, package)}
+
+
+def _standard():
+    from tacker.sol_refactored.infra_drivers.openstack.userdata_standard import StandardUserData
+
+    return StandardUserData
 
 
 def _load(file, name, package):
@@ -67,13 +75,28 @@ def _style(klass):
     return None
 
 
-def _call_v1(method, given):
+def _call_v1(name, method, given):
     from tacker_request import RequestView, grant_info
 
-    request = RequestView.of_instantiate(given["request"])
-    result = method(given["base_hot"], given["vnfd"], request, grant_info(given["images"]))
+    request = RequestView.from_document(given["request"])
+    if name == "instantiate":
+        result = method(given["base_hot"], given["vnfd"], request, grant_info(given["images"]))
+    elif name in ("scale", "heal"):
+        instance = RequestView.from_document(given["instance"])
+        info = instance.instantiated_vnf_info or RequestView({})
+        if name == "heal":
+            subject = [vnfc for vnfc in info.vnfc_resource_info if vnfc.compute_resource.resource_id in given["servers"]]
+        else:
+            # The members of the group that the aspect scales; scale to level, which v1 does not have, names no aspect.
+            subject = given["group_size"]
+            if subject is None:
+                return None
+            request = RequestView.from_document({"numberOfSteps": 1, **given["request"]})
+        result = method(given["base_hot"], given["vnfd"], request, instance, info, given["parameters"], subject)
+    else:
+        return None
     if not isinstance(result, dict):
-        raise Refused("instantiate returned %s; a dict of Heat parameters expected" % type(result).__name__)
+        raise Refused("%s returned %s; a dict of Heat parameters expected" % (name, type(result).__name__))
     return result
 
 

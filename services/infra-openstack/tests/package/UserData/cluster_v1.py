@@ -18,3 +18,16 @@ class ClusterUserData(AbstractUserData):
         capacity = UserDataUtil.create_desired_capacity_dict(base_hot_dict, vnfd_dict, inst_req_info)
         final["nfv"]["VDU"]["workerNode"]["desired_capacity"] = capacity["worker_instance"]
         return {**final, **from_api}
+
+    @staticmethod
+    def scale(
+        base_hot_dict=None,
+        vnfd_dict=None,
+        scale_vnf_request=None,
+        vnf_instances=None,
+        inst_vnf_info=None,
+        param=None,
+        resource_number=None,
+    ):
+        param["nfv"]["VDU"]["workerNode"] = {**param["nfv"]["VDU"]["workerNode"], "desired_capacity": resource_number}
+        return {**param, "volume_size": 3}

@@ -45,6 +45,8 @@ class LinkRules:
     """The VNF that is changed; None: a new one."""
     links_before: Sequence[Mapping[str, Any]] = ()
     """Its external links."""
+    is_numbered: bool = False
+    """Whether its stack has a resource for each machine, of which the template has the pattern."""
 
     @property
     def is_built_in(self) -> bool:
@@ -79,7 +81,9 @@ class LinkRules:
         return found
 
     def has_numbered(self, cpd_id: str) -> bool:
-        """Return whether the template has parameters of their own for the machines of a VDU: ``CP1-0``, ``CP1-1``."""
+        """Return whether the stack has parameters of their own for the machines of a VDU: ``CP1-0``, ``CP1-1``."""
+        if self.is_numbered:
+            return True
         paths = list(parameter_paths(self.hot.top.body)) if self.hot is not None else []
         names = {str(path[2]) for path in paths if len(path) > 3 and path[:2] == ["nfv", "CP"]}
         return any(number_of(name, cpd_id) is not None for name in names)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
-from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackOrder, StackResources
+from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackOrder, StackResources, UserData
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import VnfInstance
@@ -255,6 +255,8 @@ class ReplaceVmDraft(ChangeVmDraft):
     """``vdu_params`` of the request by VDU."""
     instantiate_request: SecretParams = Field(default_factory=dict)
     """The InstantiateVnfRequest that would lead to the same VNF; a heal of the whole stack creates it with this request."""
+    creator: UserData | None = None
+    """The class that makes the whole stack for this request; None, in an operation of version 0.1.0: ``user_data``."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams, the earlier ones merged with the request's."""
     tasks: tuple[str, ...] = ()
@@ -339,7 +341,7 @@ class ReplaceVmDraft(ChangeVmDraft):
             cluster=None,
             instantiation_level_id=self.instantiation_level_id,
             external_cps=self.external_cps,
-            user_data=self.user_data,
+            user_data=self.creator or self.user_data,
             tasks=self.tasks,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events.stacks import StackResources
+from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
@@ -27,6 +27,8 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
     is_recreated: bool = False
     """The whole stack is deleted and created again."""
     instantiate_request: SecretParams = Field(default_factory=dict)
+    creator: UserData | None = None
+    """The class that has made the stack, and makes it again, unless the request names another one."""
     instance_to_make: SecretParams = Field(default_factory=dict)
     """VnfInstance as it was before it was instantiated, for the user data of a stack that is created again."""
     is_gone: bool = False
@@ -75,6 +77,7 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
             update={
                 "request": {**self.instantiate_request, **links},
                 "instance": self.instance_to_make,
+                "user_data": self.user_data or self.creator,
                 # A class computes the stack from the machines that are added; none exists when it is called.
                 "grant_request": {
                     **{name: value for name, value in self.grant_request.items() if name != "removeResources"},

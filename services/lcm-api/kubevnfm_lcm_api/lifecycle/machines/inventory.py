@@ -29,6 +29,8 @@ from kubevnfm_sol.resources import (
 
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 
+CpPlace = tuple[str, int | None, str | None, str]
+"""A connection point of a machine, as long as the VNF has the machine: VDU, number, member of the group, descriptor."""
 SERVER = "OS::Nova::Server"
 PORT = "OS::Neutron::Port"
 NETWORK = "OS::Neutron::Net"
@@ -94,6 +96,24 @@ def index_of(server: ServerFacts) -> int | None:
         if (number := number_of(name, server.vdu_id)) is not None:
             return number
     return None
+
+
+def _place(server: ServerFacts, port: PortFacts) -> CpPlace:
+    return server.vdu_id, index_of(server), server.member or None, port.cpd_id
+
+
+def known_configs(info: Mapping[str, Any]) -> Mapping[CpPlace, str]:
+    """Return the entries of cpConfig that an InstantiatedVnfInfo shows. ``info``: as stored in drafts."""
+    config_by_cp = {one.get("associatedVnfcCpId"): one.get("cpConfigId") for one in info.get("extCpInfo") or ()}
+    found: dict[CpPlace, str] = {}
+    for vnfc in info.get("vnfcResourceInfo") or ():
+        metadata = vnfc.get("metadata") or {}
+        for cp in vnfc.get("vnfcCpInfo") or ():
+            name = config_by_cp.get(cp["id"])
+            if name:
+                place = (vnfc["vduId"], metadata.get("vdu_idx"), metadata.get("parent_resource_name"), cp["cpdId"])
+                found[place] = str(name)
+    return found
 
 
 def part_of(server: ServerFacts) -> str:
@@ -177,13 +197,13 @@ def info_of_stack(
     ext_virtual_links: Sequence[Mapping[str, Any]],
     ext_managed_links: Sequence[Mapping[str, Any]],
     node_names: Mapping[str, str],
-    known_configs: Mapping[str, str],
+    known_configs: Mapping[CpPlace, str],
 ) -> InstantiatedVnfInfo:
     """Return instantiatedVnfInfo of a VM-based VNF (SOL003 5.5.2.2).
 
     ``external_cps``: descriptor of the external CP by internal CP name; ``ext_managed_links``: extManagedVirtualLinks
-    of request and grant; ``node_names``: Kubernetes node by VNFC id; ``known_configs``: the entry of cpConfig that an external
-    CP had before, by its id.
+    of request and grant; ``node_names``: Kubernetes node by VNFC id; ``known_configs``: the entry of cpConfig that a
+    connection point of a machine had before.
     """
     volumes_by_server: dict[str, list[StorageFacts]] = {}
     for volume in resources.volumes:
@@ -297,9 +317,9 @@ class _Connected:
 
 
 def _connected(
-    resources: StackResources, points: Mapping[str, AskedPoint], known: Mapping[str, str]
+    resources: StackResources, points: Mapping[str, AskedPoint], known: Mapping[CpPlace, str]
 ) -> Iterator[_Connected]:
-    """Yield the ports of connection points, each with its entry. ``known``: entries by the id of VnfExtCpInfo.
+    """Yield the ports of connection points, each with its entry. ``known``: the entries before the operation.
 
     An entry that describes a port by what only one port can have is that port's; the others are given as they were, then
     in the order of the machines' numbers.
@@ -319,7 +339,7 @@ def _connected(
         left = [one for one in asked if one not in found.values()]
         in_order = sorted(pairs, key=lambda pair: index_of(pair[0]) or 0)
         free = [port.resource_id for _, port in in_order if port.resource_id not in found]
-        before = {port.resource_id: known.get(_ext_cp_id(server, port)) for server, port in pairs}
+        before = {port.resource_id: known.get(_place(server, port)) for server, port in pairs}
         found |= assigned(left, free, {port_id: name for port_id, name in before.items() if name is not None})
         for server, port in pairs:
             yield _Connected(server, port, found.get(port.resource_id))
@@ -330,7 +350,7 @@ def _external(
     external_cps: Mapping[str, str],
     ext_virtual_links: Sequence[Mapping[str, Any]],
     points: Mapping[str, AskedPoint],
-    known: Mapping[str, str],
+    known: Mapping[CpPlace, str],
     vnfd_id: str,
     vim_key: str,
 ) -> tuple[tuple[VnfExtCpInfo, ...], tuple[ExtVirtualLinkInfo, ...]]:

@@ -54,10 +54,9 @@ class StackDraft(StackOrder, ClusterDraft, OnVimDraft):
         )
 
     @property
-    def _known_configs(self) -> Mapping[str, str]:
-        """The entry of cpConfig that each external connection point had before the operation, by its id."""
-        cps = (self.instance.get("instantiatedVnfInfo") or {}).get("extCpInfo") or ()
-        return {str(cp["id"]): str(cp["cpConfigId"]) for cp in cps if cp.get("cpConfigId")}
+    def _known_configs(self) -> Mapping[inventory.CpPlace, str]:
+        """The entry of cpConfig that each external connection point had before the operation."""
+        return inventory.known_configs(self.instance.get("instantiatedVnfInfo") or {})
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now; None: it holds nothing."""

@@ -21,8 +21,10 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 
 USER_DATA: Final = "lcm-operation-user-data"
 """The parameter that names the file of the user data class."""
+USER_DATA_CLASS: Final = "lcm-operation-user-data-class"
+"""The parameter that names the class."""
 _FILE: Final = f"additionalParams/{USER_DATA}"
-_CLASS: Final = "additionalParams/lcm-operation-user-data-class"
+_CLASS: Final = f"additionalParams/{USER_DATA_CLASS}"
 _LARGEST: Final = 2**20
 """A larger module is not searched: it is judged when it runs."""
 _DYNAMIC: Final = re.compile(r"\bimport\s*(?:\(\s*)?\*|\b(?:globals|setattr|exec|eval|vars|__getattr__)\b")
@@ -117,10 +119,10 @@ def check_fed(
 
 def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
     """Return the user data class that the request names (sequences.md 2.1). Raises InvalidInput, Unprocessable."""
-    path, class_name = parameters.get(USER_DATA), parameters.get("lcm-operation-user-data-class")
+    path, class_name = parameters.get(USER_DATA), parameters.get(USER_DATA_CLASS)
     if path is None and class_name is None:
         return None
-    for name, value in ((USER_DATA, path), ("lcm-operation-user-data-class", class_name)):
+    for name, value in ((USER_DATA, path), (USER_DATA_CLASS, class_name)):
         if not isinstance(value, str) or not value:
             raise InvalidInput(
                 f"additionalParams/{name}", "both of lcm-operation-user-data and -class, or none, expected"
@@ -131,5 +133,5 @@ def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> Use
     if normal not in files:
         raise Unprocessable(_FILE, f"the package has no file {normal}")
     if not str(class_name).isidentifier():
-        raise InvalidInput("additionalParams/lcm-operation-user-data-class", "a Python class name expected")
+        raise InvalidInput(_CLASS, "a Python class name expected")
     return UserData(path=normal, class_name=str(class_name))

@@ -44,7 +44,10 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
     files = await packages.file_names(vnf.package.package_id)
     change = vnf.change(asked, OperationType.HEAL, asked.request.additional_params, files)
-    await check_user_data(packages, change)
+    creator = vnf.record.internals.user_data
+    # Before the old stack is deleted.
+    made_by = change.user_data or creator if is_recreated else change.user_data
+    await check_user_data(packages, change.model_copy(update={"user_data": made_by}))
     # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
     present = vnf.counts_to_make if is_recreated else vnf.counts
     counts = present if any(vnf.counts.values()) else vnf.declared_counts
@@ -54,6 +57,7 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
         volumes=tuple(volumes),
         is_recreated=is_recreated,
         instantiate_request=vnf.record.internals.request,
+        creator=creator,
         # A stack that was deleted by hand has taken the registry away already.
         lost_registry=vnf.record.internals.own_registry if is_recreated and not is_missing else (),
         instance_to_make=_not_instantiated(vnf),

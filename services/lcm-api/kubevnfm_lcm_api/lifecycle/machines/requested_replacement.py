@@ -15,7 +15,7 @@ from kubevnfm_csar.vnfd.clones import numbered
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_csar.vnfd.phases import LONGEST_SCRIPT, script_problem
 from kubevnfm_events import PackageRef
-from kubevnfm_events.stacks import StackResources
+from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.connectivity import ExtVirtualLinkData
@@ -33,7 +33,13 @@ from kubevnfm_lcm_api.lifecycle.machines.connectivity import changed_links, show
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_fed, check_placement, check_user_data
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
+    USER_DATA,
+    USER_DATA_CLASS,
+    check_fed,
+    check_placement,
+    check_user_data,
+)
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -260,6 +266,15 @@ def _check_machine_param(param: object, place: str, name: str) -> None:
         raise InvalidInput(f"{place}/cp_name", "the name of a connection point or floating IP of the machine expected")
 
 
+def _check_drivers(flavour: Flavour) -> None:
+    """Raise Unprocessable for a flavour with a driver that a change does not run."""
+    if machine_phases(flavour):
+        raise Unprocessable(
+            "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
+        )
+    check_machine_drivers(flavour)
+
+
 async def replaced(
     packages: PackageCatalogue,
     vim_entries: VimEntries,
@@ -277,24 +292,20 @@ async def replaced(
     change: PackageChange = PackageChange(),
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
-    if machine_phases(flavour):
-        raise Unprocessable(
-            "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
-        )
-    check_machine_drivers(flavour)
+    _check_drivers(flavour)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
     connections, named = _wanted_links(vnf, asked.request, flavour)
+    hot = await packages.base_hot(package.package_id, flavour.flavour_id)
     parameters = {**internals.parameters, **asked.request.additional_params}
-    as_instantiated = {
-        "flavourId": flavour.flavour_id,
-        **({"instantiationLevelId": level_id} if level_id is not None else {}),
-        **{name: links for name, links in connections.items() if links},
-        **({"additionalParams": parameters} if parameters else {}),
-    }
+    # A change of flavour makes the stack as instantiate does; for a change of package, a request names its own class.
+    named_in = asked.request.additional_params if is_package else parameters
     files = await packages.file_names(package.package_id)
     entries = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
-    present = vnf.change(asked, OperationType.CHANGE_FLAVOUR, parameters, files, entries)
-    hot = await packages.base_hot(package.package_id, flavour.flavour_id)
+    present = vnf.change(asked, OperationType.CHANGE_FLAVOUR, named_in, files, entries)
+    creator = present.user_data or _kept_class(vnf, files, hot)
+    if creator is None:
+        parameters = {name: value for name, value in parameters.items() if name not in (USER_DATA, USER_DATA_CLASS)}
+    as_instantiated = _instantiation(flavour, level_id, connections, parameters)
     rules = vnf.link_rules(flavour, hot, has_user_data=present.user_data is not None)
     check_links(named, rules, after=connections[_EXTERNAL])
     check_managed_links(asked.request.ext_managed_virtual_links, rules)
@@ -311,7 +322,7 @@ async def replaced(
             "flavour_id": flavour.flavour_id,
             "instantiation_level_id": level_id,
             # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
-            "request": present.request if is_package and present.user_data is not None else as_instantiated,
+            "request": present.request if is_package and (present.user_data or vnf.is_numbered) else as_instantiated,
             # `as_instantiated` is in v2 form, also if this request is in v1 form.
             "api_version": "v2",
             "counts": dict(counts),
@@ -331,6 +342,7 @@ async def replaced(
         coordination_packages={age: package if age == "new" else vnf.package for age in change.coordination},
         coordination_params=change.params if change.coordination else {},
         instantiate_request=as_instantiated,
+        creator=creator,
         parameters=parameters,
         tasks=supported_tasks(vnfd, flavour),
         extensions=asked.request.extensions,
@@ -338,21 +350,46 @@ async def replaced(
         vnf=identity(vnfd, package) if is_package else {},
     )
     await check_user_data(packages, draft)
-    await _check_template(packages, draft, flavour, is_granted_outside=is_granted_outside)
+    # A value of a class of user data stays in the stack, where only Heat knows it.
+    has_user_data = draft.user_data is not None or internals.user_data is not None
+    _check_template(draft, flavour, hot, has_user_data=has_user_data, is_granted_outside=is_granted_outside)
     return draft
 
 
-async def _check_template(
-    packages: PackageCatalogue, draft: ReplaceVmDraft, flavour: Flavour, *, is_granted_outside: bool
+def _instantiation(
+    flavour: Flavour, level_id: str | None, connections: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the InstantiateVnfRequest that would lead to the same VNF."""
+    return {
+        "flavourId": flavour.flavour_id,
+        **({"instantiationLevelId": level_id} if level_id is not None else {}),
+        **{name: links for name, links in connections.items() if links},
+        **({"additionalParams": dict(parameters)} if parameters else {}),
+    }
+
+
+def _kept_class(vnf: VnfUnderChange, files: frozenset[str], hot: BaseHot | None) -> UserData | None:
+    """Return the class that has made the stack, if the new package has its file.
+
+    Raises Unprocessable if nothing could make the stack again: a heal of the whole VNF would lose its machines.
+    """
+    made_by = vnf.record.internals.user_data
+    if made_by is None or (made_by.path in files and hot is not None):
+        return made_by
+    if vnf.is_numbered:
+        lacks = f"has no {made_by.path}" if made_by.path not in files else f"has no Base HOT for {made_by.path}"
+        reason = "which has made a resource for each machine: a class that does the same, and its Base HOT, expected"
+        raise Unprocessable(f"additionalParams/{USER_DATA}", f"the new package {lacks}, {reason}")
+    return None
+
+
+def _check_template(
+    draft: ReplaceVmDraft, flavour: Flavour, hot: BaseHot | None, *, has_user_data: bool, is_granted_outside: bool
 ) -> None:
     """Raise Unprocessable for what the new template does not allow, or needs and does not get."""
     level = "instantiationLevelId" if draft.instantiation_level_id is not None else "newFlavourId"
     place = "vnfdId" if draft.is_new_package else level
     check_numbers(place, flavour, present={}, wanted=draft.counts)
-    hot, has_user_data = (
-        await packages.base_hot(draft.package.package_id, flavour.flavour_id),
-        draft.user_data is not None,
-    )
     if hot is not None:
         # Machines may be missing that the levels count.
         wanted = {vdu_id: count for vdu_id, count in draft.counts.items() if count}

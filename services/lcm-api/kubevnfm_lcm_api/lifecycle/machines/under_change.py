@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, role_name
+from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -72,6 +73,13 @@ class VnfUnderChange(UnderChange):
             return self.counts
         return {vdu_id: count or self.declared_counts[vdu_id] for vdu_id, count in self.counts.items()}
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a class of user data has made a resource for each machine, with its own parameters."""
+        return self.record.internals.user_data is not None and any(
+            index_of(server) is not None for server in self.resources.servers
+        )
+
     def link_rules(self, flavour: Flavour, hot: BaseHot | None, *, has_user_data: bool) -> LinkRules:
         """Return what decides about the links of a change to the flavour, which has this Base HOT."""
         vim_id = self.record.vnf.vim_connection_info[self.vim_key].vim_id
@@ -83,6 +91,7 @@ class VnfUnderChange(UnderChange):
             counts=self.counts,
             before=self.info,
             links_before=self.record.internals.connections.get("extVirtualLinks") or (),
+            is_numbered=self.is_numbered,
         )
 
     def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
@@ -136,7 +145,8 @@ class VnfUnderChange(UnderChange):
             api_version=asked.version,
             request=dict(hide(asked.original)),
             instance=instance,
-            user_data=named or internals.user_data,
+            # As Tacker: a request of v2 names its own class, and one of v1 has that of the instantiation.
+            user_data=named or (internals.user_data if asked.version == "v1" else None),
             counts=self.counts,
             connections=internals.connections,
             left_package=self._left_package,

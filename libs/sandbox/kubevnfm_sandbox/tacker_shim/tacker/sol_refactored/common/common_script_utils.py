@@ -129,19 +129,46 @@ def _stored(cp_name, inst):
     return _ext_cp(cp_name, links, "currentVnfExtCpData")
 
 
-def _fixed_ips(ext_cp, index):
-    configs = [config for config in (ext_cp.get("cpConfig") or {}).values() if config]
-    if index is not None and len(configs) > 1:
-        # An entry is one connection point instance: that of the machine with this number.
-        configs = configs[index : index + 1]
+def _fixed_ips(configs, index, known):
     entries = []
-    for config in configs:
-        for protocol in config.get("cpProtocolData") or ():
+    for name in configs if index is None else _own(list(configs), index, known):
+        for protocol in configs[name].get("cpProtocolData") or ():
             for address in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
                 subnet = {"subnet": address["subnetId"]} if "subnetId" in address else {}
                 fixed = [{"ip_address": str(one), **subnet} for one in address.get("fixedAddresses") or ()]
                 entries.extend(fixed or ([subnet] * int(address.get("numDynamicAddresses") or 1) if subnet else []))
     return entries
+
+
+def _own(names, index, known):
+    """The entry of the machine with a number: an entry is one connection point instance, and stays that of its machine."""
+    if len(names) == 1 and len(set(known.values())) < 2:
+        return names
+    owners = {number: name for number, name in known.items() if name in names}
+    if index in owners:
+        return [owners[index]]
+    free = [name for name in names if name not in owners.values()]
+    place = index - sum(1 for number in owners if number < index)
+    return free[place : place + 1]
+
+
+def _known(cp_name, inst):
+    """The entry of cpConfig that a machine has at a connection point, by the machine's number."""
+    info = (inst or {}).get("instantiatedVnfInfo") or {}
+    number_by_cp = {
+        cp["id"]: (vnfc.get("metadata") or {}).get("vdu_idx")
+        for vnfc in info.get("vnfcResourceInfo") or ()
+        for cp in vnfc.get("vnfcCpInfo") or ()
+        if cp.get("cpdId") == cp_name
+    }
+    entries = [(number_by_cp.get(cp.get("associatedVnfcCpId")), cp) for cp in info.get("extCpInfo") or ()]
+    return {number: cp["cpConfigId"] for number, cp in entries if number is not None and cp.get("cpConfigId")}
+
+
+def _configs(ext_cp, present=None):
+    """The entries of ``present`` and ``ext_cp``; null in the latter removes one."""
+    configs = {**((present or {}).get("cpConfig") or {}), **(ext_cp.get("cpConfig") or {})}
+    return {name: config for name, config in configs.items() if config is not None}
 
 
 def get_param_network(cp_name, grant, req):
@@ -150,10 +177,17 @@ def get_param_network(cp_name, grant, req):
     return link["resourceId"] if link else None
 
 
-def get_param_fixed_ips(cp_name, grant, req, index=None):
-    """``{"ip_address", "subnet"}`` per address of an external connection point; ``index``: of this machine only."""
-    _, ext_cp = _given(cp_name, grant, req)
-    return _fixed_ips(ext_cp, index) if ext_cp else None
+def get_param_fixed_ips(cp_name, grant, req, index=None, inst=None):
+    """``{"ip_address", "subnet"}`` per address of an external connection point; ``index``: of this machine only.
+
+    ``inst``: the entries that a request does not name stay as they are there, unless the network is another one.
+    """
+    link, ext_cp = _given(cp_name, grant, req)
+    if ext_cp is None:
+        return None
+    old_link, old = _stored(cp_name, inst) if inst and "instantiatedVnfInfo" in inst else (None, None)
+    is_kept = old_link is not None and old_link["resourceHandle"]["resourceId"] == link["resourceId"]
+    return _fixed_ips(_configs(ext_cp, old if is_kept else None), index, _known(cp_name, inst))
 
 
 def get_param_network_from_inst(cp_name, inst):
@@ -165,7 +199,7 @@ def get_param_network_from_inst(cp_name, inst):
 def get_param_fixed_ips_from_inst(cp_name, inst, index=None):
     """As get_param_fixed_ips, from the instance's present connections."""
     _, ext_cp = _stored(cp_name, inst)
-    return _fixed_ips(ext_cp, index) if ext_cp else None
+    return _fixed_ips(_configs(ext_cp), index, _known(cp_name, inst)) if ext_cp else None
 
 
 # --- externally managed virtual links ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tacker.sol_refactored.infra_drivers.openstack import userdata_utils
 
 
 def fill_vdus(vdus, flavour_id, vnfd, grant_req, grant, plain=lambda name: name):
-    """Fill flavor, image and zone; ``plain`` takes a VDU's name out of its entry's."""
+    """Fill flavor, image, zone and name; ``plain`` takes a VDU's name out of its entry's."""
     for name, vdu in vdus.items():
         if "computeFlavourId" in vdu:
             vdu["computeFlavourId"] = script.get_param_flavor(plain(name), flavour_id, vnfd, grant)
@@ -18,14 +18,17 @@ def fill_vdus(vdus, flavour_id, vnfd, grant_req, grant, plain=lambda name: name)
             vdu["vcImageId"] = script.get_param_image(plain(name), flavour_id, vnfd, grant)
         if "locationConstraints" in vdu:
             vdu["locationConstraints"] = script.get_param_zone(plain(name), grant_req, grant)
+        for key in ("name", "computeName"):
+            if key in vdu:
+                vdu[key] = name
 
 
 def wanted_ips(wanted, given):
     """``given`` as far, and with those members, as the template reads them by index (``fixed_ips, 0, ip_address``)."""
     if not isinstance(wanted, dict):
-        return given or []
+        return given
     filled = []
-    for index, address in enumerate(given or ()):
+    for index, address in enumerate(given):
         if index not in wanted:
             break
         filled.append({name: address.get(name) for name in wanted[index]})
@@ -35,21 +38,32 @@ def wanted_ips(wanted, given):
 def fill_cps(cps, network, fixed_ips, plain=lambda name: name, number=lambda name: None):
     """Fill network and fixed_ips from the two functions of a connection point's name; return what was filled.
 
-    ``number``: takes the machine's number out of an entry's name.
+    A connection point that they do not know is left out. ``number``: takes the machine's number out of an entry's name.
     """
     filled = {}
     for name, cp in cps.items():
         given = network(plain(name)) if "network" in cp else None
-        if "network" in cp and given is not None:
+        if given is not None:
             filled.setdefault(name, {})["network"] = given
-        if "fixed_ips" in cp:
-            filled.setdefault(name, {})["fixed_ips"] = wanted_ips(cp["fixed_ips"], fixed_ips(plain(name), index=number(name)))
+        addresses = fixed_ips(plain(name), index=number(name)) if "fixed_ips" in cp else None
+        if addresses is not None:
+            filled.setdefault(name, {})["fixed_ips"] = wanted_ips(cp["fixed_ips"], addresses)
     return filled
 
 
-def requested(grant, req):
-    """The two functions for `fill_cps`: what the grant gives, else the request."""
-    return partial(script.get_param_network, grant=grant, req=req), partial(script.get_param_fixed_ips, grant=grant, req=req)
+def fill_new_cps(cps, *functions):
+    """As fill_cps, in ``cps`` themselves; the VIM chooses the addresses of a connection point that is not known."""
+    filled = fill_cps(cps, *functions)
+    for name, cp in cps.items():
+        if "fixed_ips" in cp:
+            cp["fixed_ips"] = []
+        cp.update(filled.get(name) or {})
+
+
+def requested(grant, req, inst=None):
+    """The two functions for `fill_cps`: what the grant gives, else the request; ``inst``: of a VNF that is changed."""
+    network, fixed_ips = script.get_param_network, script.get_param_fixed_ips
+    return partial(network, grant=grant, req=req), partial(fixed_ips, grant=grant, req=req, inst=inst)
 
 
 def present(inst):
@@ -96,8 +110,7 @@ class DefaultUserData(userdata_utils.AbstractUserData):
         for name, vdu in vdus.items():
             if "desired_capacity" in vdu:
                 vdu["desired_capacity"] = script.get_param_capacity(name, inst, grant_req)
-        for name, cp in fill_cps(cps, *requested(grant, req)).items():
-            cps[name].update(cp)
+        fill_new_cps(cps, *requested(grant, req))
         script.apply_ext_managed_vls(top, req, grant)
         return fields_of(top, with_additional_params(nfv, req, grant), hot)
 
@@ -126,7 +139,7 @@ class DefaultUserData(userdata_utils.AbstractUserData):
 
     @staticmethod
     def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
-        return DefaultUserData._connections(inst, tmp_csar_dir, *requested(grant, req))
+        return DefaultUserData._connections(inst, tmp_csar_dir, *requested(grant, req, inst))
 
     @staticmethod
     def change_ext_conn_rollback(req, inst, grant_req, grant, tmp_csar_dir):
@@ -151,10 +164,7 @@ class DefaultUserData(userdata_utils.AbstractUserData):
             if name in changed
         }
         fill_vdus(vdus, flavour_id, vnfd, grant_req, grant)
-        links = [*(req.get("extVirtualLinks") or ()), *(grant.get("extVirtualLinks") or ())]
-        named = {cp["cpdId"] for link in links for cp in link["extCps"]}
-        read = {name: cp for name, cp in nfv.get("CP", {}).items() if name in named}
-        cps = fill_cps(read, *requested(grant, req))
+        cps = fill_cps(nfv.get("CP", {}), *requested(grant, req, inst))
         return {"parameters": {"nfv": with_additional_params({"VDU": vdus, "CP": cps}, req, grant)}}
 
     @staticmethod

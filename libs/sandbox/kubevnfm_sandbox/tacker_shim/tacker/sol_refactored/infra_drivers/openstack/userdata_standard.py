@@ -10,6 +10,7 @@ from tacker.sol_refactored.infra_drivers.openstack.userdata_default import (
     base_hot_of,
     fields_of,
     fill_cps,
+    fill_new_cps,
     fill_vdus,
     instance_flavour,
     present,
@@ -132,17 +133,16 @@ class StandardUserData(userdata_utils.AbstractUserData):
             if "locationConstraints" in vdus.get(add_idx(name, index), {}):
                 zone = script.get_param_zone_by_vnfc(resource["id"], grant)
                 vdus[add_idx(name, index)]["locationConstraints"] = zone
-        cps = nfv.get("CP", {})
-        for name, cp in fill_cps(cps, *connections, rm_idx, idx_of).items():
-            cps[name].update(cp)
+        fill_new_cps(nfv.get("CP", {}), *connections, rm_idx, idx_of)
         return nfv
 
     @staticmethod
     def scale(req, inst, grant_req, grant, tmp_csar_dir):
         flavour_id = instance_flavour(inst)
         vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
+        removal = _removal(vnfd, flavour_id, _touched(inst, grant_req))
         if not _computes(grant_req, "addResources"):
-            return _removal(vnfd, flavour_id, _touched(inst, grant_req))
+            return removal
         top = hot["template"]
         taken = _take_vdus(vnfd, flavour_id, top)
         added = _added(inst, grant_req)
@@ -154,6 +154,10 @@ class StandardUserData(userdata_utils.AbstractUserData):
             part: {name: {key: v for key, v in entry.items() if v is not None} for name, entry in entries.items()}
             for part, entries in nfv.items()
         }
+        # A scaling to levels may remove machines of one VDU and add some of another.
+        top["resources"].update(yaml.safe_load(removal["template"])["resources"])
+        for part, entries in removal["parameters"]["nfv"].items():
+            nfv.setdefault(part, {}).update(entries)
         return {"template": yaml.safe_dump(top), "parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
@@ -169,7 +173,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
         top = hot["template"]
         _clone(top, _take_vdus(vnfd, flavour_id, top), _present(inst))
         cps = script.init_nfv_dict(top).get("CP", {})
-        nfv = {"CP": fill_cps(cps, *requested(grant, req), rm_idx, idx_of)}
+        nfv = {"CP": fill_cps(cps, *requested(grant, req, inst), rm_idx, idx_of)}
         return {"parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
@@ -209,9 +213,10 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vdus = {**nfv.get("VDU", {}), **left.get("VDU", {})}
         for name, vdu in new.items():
             vdus[name] = {**(left.get("VDU", {}).get(name) or {}), **vdu}
-        connected = fill_cps(nfv.get("CP", {}), *requested(grant, req), rm_idx, idx_of)
-        given = {name for name, cp in connected.items() if cp.get("network") is not None}
-        cps = {**nfv.get("CP", {}), **left.get("CP", {}), **{name: connected[name] for name in given}}
+        connected = fill_cps(nfv.get("CP", {}), *requested(grant, req, inst), rm_idx, idx_of)
+        cps = {**nfv.get("CP", {}), **left.get("CP", {})}
+        for name, cp in connected.items():
+            cps[name] = {**(cps[name] or {}), **cp}
         script.apply_ext_managed_vls(top, req, grant)
         if not (req.get("extManagedVirtualLinks") or grant.get("extManagedVirtualLinks")):
             script.apply_ext_managed_vls_from_inst(top, inst)
