@@ -161,6 +161,15 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
     assert driver.file == "Scripts/kubernetes_mgmt.py"
 
 
+def test_an_artifact_in_the_short_notation_is_read(tmp_path: Path) -> None:
+    """TOSCA: ``name: file``, without a type."""
+    long = r"mgmt-drivers-kubernetes:\n.*\n.*\n +file: (.*)"
+    text = re.sub(long, r"mgmt-drivers-kubernetes: ../\1", flavour(), count=1)
+    assert "mgmt-drivers-kubernetes: ../Scripts" in text
+    simple = vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": text}).flavour("simple")
+    assert simple.phases["instantiate_end"].file == "Scripts/kubernetes_mgmt.py"
+
+
 def test_a_script_depends_on_files_of_any_type(tmp_path: Path) -> None:
     """SEQ-004: only the primary artifact is run."""
     phases = "instantiate_end: {implementation: {primary: mgmt-drivers-kubernetes, dependencies: [settings]}}"

@@ -128,6 +128,33 @@ async def test_an_update_adds_and_removes_resources(stand: Stand) -> None:
     assert stand.left() == {"stacks": 1, "ports": 1}
 
 
+async def test_a_resource_of_another_template_file_is_updated_in_place(stand: Stand) -> None:
+    """As Heat: any template file is one kind of resource. A replacement could not have the old port's fixed address."""
+    address = str(stand.cloud.addresses.network(0)).rsplit(".", 1)[0] + ".77"
+    owner = VERSION + 'resources: {{vdu: {{type: "{name}.yaml", properties: {properties}}}}}'
+    fixed = f"fixed_ips: [{{ip_address: {address}}}]"
+    port = f'port: {{type: "OS::Neutron::Port", properties: {{network: net0, {fixed}}}}}'
+    value = 'value: {type: "OS::Heat::TestResource", properties: {value: {get_param: value}}}'
+    files = {
+        "before.yaml": f"{VERSION}parameters: {{value: {{type: string}}}}\nresources: {{{port}, {value}}}",
+        "after.yaml": f"{VERSION}parameters: {{more: {{type: string}}}}\nresources: {{{port}}}",
+    }
+    stack = await stand.make_stack("one", owner.format(name="before", properties="{value: one}"), files=files)
+    path = path_of(stack)
+    assert stack["stack_status"] == "CREATE_COMPLETE"
+    before = (await stand.get(f"{path}/resources/vdu"))["resource"]
+    (port_id,) = stand.cloud.neutron.ports
+    changed = await stand.update_stack(
+        path, template=owner.format(name="after", properties="{more: two}"), files={"after.yaml": files["after.yaml"]}
+    )
+    assert changed["stack_status"] == "UPDATE_COMPLETE", changed["stack_status_reason"]
+    after = (await stand.get(f"{path}/resources/vdu"))["resource"]
+    assert (after["physical_resource_id"], after["resource_type"]) == (before["physical_resource_id"], "after.yaml")
+    assert list(stand.cloud.neutron.ports) == [port_id]
+    await stand.update_stack(path, template=VERSION + 'resources: {vdu: {type: "OS::Heat::RandomString"}}')
+    assert stand.left() == {"stacks": 1}
+
+
 async def test_an_unhealthy_server_is_replaced_on_the_same_port(stand: Stand) -> None:
     stack = await stand.make_stack("one", SMALL)
     path = path_of(stack)

@@ -164,6 +164,8 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", linked_twice(), 422, "extVirtualLinks[1]/extCps[0]/cpdId: VDU1_CP1 is at extVirtualLinks[0]/extCps[0] already"),
     ("vm", linked_twice(is_one_link=True), 422, "extVirtualLinks[0]/extCps[1]/cpdId: VDU1_CP1 is at extVirtualLinks[0]/extCps[0] already"),
     ("vm", managed("nosuch"), 422, "extManagedVirtualLinks[0]/vnfVirtualLinkDescId: nosuch: the VNF has no virtual link of its own"),
+    ("vm", managed("nosuch", resourceProviderId="p"), 422, "extManagedVirtualLinks[0]/resourceProviderId"),
+    ("vm", linked(resourceProviderId="p"), 422, "extVirtualLinks[0]/resourceProviderId"),
     ("vm", managed("nosuch", vimConnectionId="other"), 422, "extManagedVirtualLinks[0]/vimConnectionId"),
     ("vm", linked(vimConectionId="v"), 400, "extVirtualLinks[0]/vimConectionId: no such attribute: did you mean vimConnectionId?"),
     ("vm", linked({"a": {**ethernet(), "linkPort": "p"}}), 400, f"{_AT}/a/linkPort: no such attribute: did you mean linkPortId?"),

@@ -74,8 +74,9 @@ class Traversal:
             resource.definition = definition
             await self._create_one(resource)
             return
-        # A type that changed in the template always means a replacement.
-        if resource_type == resource.resource_type and self._can_stay(resource):
+        # Another template file is the same kind, as in Heat; any other change of type means a replacement.
+        if kind is resource.kind and self._can_stay(resource):
+            resource.resource_type = resource_type
             try:
                 await self._update_one(resource, definition)
             except UpdateReplace:
@@ -144,7 +145,8 @@ class Traversal:
                 resource.became("UPDATE", "COMPLETE")
             return
         schema = resource.kind.schema(resource.stack, resource.resource_type)
-        if any(key not in schema or not schema[key].updatable for key in changed):
+        # A key that is not in the schema is a parameter that the nested template no longer has.
+        if any(not schema[key].updatable for key in changed & schema.keys()):
             raise UpdateReplace
         resource.props = props
         try:
