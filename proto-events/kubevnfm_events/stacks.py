@@ -207,8 +207,23 @@ class StackChangeOrder(StackOrder):
     """None: the stack has the template of ``package``. Otherwise the machines that are made from now on have it."""
 
 
+class ShownResource(Facts):
+    """A server or volume that the instance shows."""
+
+    resource_type: Literal["OS::Nova::Server", "OS::Cinder::Volume"]
+    name: str
+    """Heat resource name."""
+    resource_id: str
+    stack_id: str
+    """The (nested) stack that held it."""
+
+
 class StackCommand(StackChangeOrder, TaggedCommand, service="infra-openstack", reply=ResourcesChanged):
     """The attributes of every command that changes a VNF's stack."""
+
+    shown: tuple[ShownResource, ...] = ()
+    """All servers and volumes that the instance shows: Heat no longer lists a server whose replacement has failed, which
+    may run all the same."""
 
     timeout_s: float = 1200.0
     """Heat's own deadline for the update."""

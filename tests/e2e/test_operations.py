@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clouds.machine_vnfs import built, machines, package_of, servers_of
 from packages.vm_packages import (
+    BOOT_VOLUME,
     ON_LINK,
     OTHER_IMAGE,
     TWO_FLAVOURS,
+    boot_volume,
     on_link,
     on_link_request,
     other_image,
@@ -22,6 +25,7 @@ from patience import until
 from servers.wirings import in_six
 
 CP = "VDU1_CP1"
+STORAGE = "tacker_extension_heal_include_block_storage"
 
 
 def affected(occurrence: dict[str, Any]) -> list[str]:
@@ -161,6 +165,77 @@ async def test_a_heal_of_all_keeps_the_stack_in_v2_and_replaces_it_in_v1(user: U
     assert shown["instantiatedVnfInfo"]["metadata"]["stack_id"] != stack
     assert level_of(shown) == 1
     assert len(await machines(lab, instance_id)) == 2
+    await user.terminate(instance_id)
+
+
+@pytest.mark.parametrize("form", ["hot", "tosca"])
+async def test_machines_that_boot_from_volumes_pass_each_operation(
+    user: User, v1: User, tmp_path: Path, form: str
+) -> None:
+    """API-058, API-059: a volume is in one machine only, and the one that a machine boots from never leaves it."""
+    instance_id = await user.create(await package_of(user, BOOT_VOLUME[form], boot_volume(tmp_path, form)))
+    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    await v1.do(instance_id, "scale", sample_body("vm", "scale_out"))
+    before = await drives(user, instance_id)
+    assert len(before) == 2
+    for caller in (user, v1):
+        there = await drives(user, instance_id)
+        ill = (await user.instance(instance_id))["instantiatedVnfInfo"]["vnfcResourceInfo"][0]
+        given = {STORAGE: False} if caller is v1 else {}
+        await caller.do(instance_id, "heal", {"vnfcInstanceId": [ill["id"]], "additionalParams": given})
+        now = await drives(user, instance_id)
+        assert set(there) - set(now) == {ill["computeResource"]["resourceId"]}
+        assert set(now.values()) == set(before.values())
+    there = await drives(user, instance_id)
+    await user.do(instance_id, "heal", {})
+    assert not set(await drives(user, instance_id)) & set(there)
+    assert set((await drives(user, instance_id)).values()) == set(before.values())
+
+    there = await drives(user, instance_id)
+    changed = await package_of(user, BOOT_VOLUME[f"{form}-changed"], boot_volume(tmp_path, form, "-changed"))
+    await user.do(instance_id, "change_vnfpkg", {"vnfdId": changed})
+    assert not set(await drives(user, instance_id)) & set(there)
+    after = await drives(user, instance_id)
+    assert (set(after.values()) == set(before.values())) == (form == "hot"), "another image needs other volumes"
+    await v1.do(instance_id, "heal", {})
+    assert len(await drives(user, instance_id)) == 2
+    await v1.terminate(instance_id)
+
+
+async def drives(user: User, instance_id: str) -> dict[str, str]:
+    """Return the volume of each machine, as the instance shows them."""
+    info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+    volumes = {one["id"]: one["storageResource"]["resourceId"] for one in info["virtualStorageResourceInfo"]}
+    found = {one["computeResource"]["resourceId"]: one["storageResourceIds"] for one in info["vnfcResourceInfo"]}
+    return {server: volumes[volume] for server, (volume,) in found.items()}
+
+
+async def addresses_of(lab: LabControl, servers: Collection[str]) -> list[list[str]]:
+    """Return the addresses of servers in the cloud."""
+    return [one["addresses"] for one in (await lab.inventory())["servers"] if one["id"] in servers]
+
+
+@pytest.mark.faults
+async def test_a_heal_that_fails_is_rolled_back_to_what_is_known(user: User, lab: LabControl, tmp_path: Path) -> None:
+    """API-051: until then the instance shows what exists."""
+    instance_id = await user.create(await package_of(user, BOOT_VOLUME["tosca"], boot_volume(tmp_path, "tosca")))
+    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    before = await drives(user, instance_id)
+    addresses = await addresses_of(lab, before)
+    for task in ("fail", "rollback"):
+        async with lab.fault("nova", "server_create", status=403, message="Quota exceeded for instances", times=-1):
+            operation = await user.start(instance_id, "heal", {})
+            assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+        assert "rollback" in (await user.occurrence(operation))["_links"]
+        if task == "fail":
+            await user.act(operation, "fail")
+            assert not servers_of(await user.instance(instance_id)), "the old machine is gone, and no other was made"
+            await user.do(instance_id, "heal", {})
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    after = await drives(user, instance_id)
+    assert await addresses_of(lab, after) == addresses
+    assert list(after.values()) == list(before.values())
+    assert not set(after) & set(before)
     await user.terminate(instance_id)
 
 

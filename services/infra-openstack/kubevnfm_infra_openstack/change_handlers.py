@@ -4,8 +4,9 @@ for each attempt of the step.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
+from kubevnfm_infra_openstack.domain.completing import in_order, repaired
 from kubevnfm_infra_openstack.domain.definitions import completed
 from kubevnfm_infra_openstack.domain.errors import (
     DeletionState,
@@ -37,11 +39,14 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateTimedOut,
 )
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
+from kubevnfm_infra_openstack.domain.removal import STOPS_WITHIN_S, are_removed
 from kubevnfm_infra_openstack.domain.resources import existing
-from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
+from kubevnfm_infra_openstack.domain.snapshots import NOTHING_SAVED, StackSnapshots
 from kubevnfm_infra_openstack.domain.stack import (
     SETTLED,
+    HeatResource,
     NextForChange,
     Stack,
     StackChange,
@@ -65,35 +70,13 @@ FindChange = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted |
 """Returns the change for a command; None if there is nothing to change."""
 
 
-def staying_volumes(command: HealResources, facts: StackResources) -> Mapping[str, Sequence[str]]:
-    """Return the volumes that stay, by the id of the server that has them and is replaced.
-
-    Heat makes a server before it deletes the one in its place, and a volume can be in one server only. The volume that a
-    server boots from cannot leave it.
-    """
-    from_image = {server.server_id for server in facts.servers if server.image_id}
-    found: dict[str, list[str]] = {}
-    for volume in facts.volumes:
-        owner = volume.server_id
-        if owner in from_image and owner in command.servers and volume.resource_id not in command.volumes:
-            found.setdefault(owner, []).append(volume.resource_id)
-    return found
-
-
-async def _are_released(cloud: Cloud, volumes: Mapping[str, Sequence[str]]) -> bool:
-    """Stop the servers, then detach the volumes; return whether nothing of that is left to do."""
-    if not volumes:
-        return True
-    statuses = await cloud.servers.statuses(list(volumes))
-    for server_id, status in statuses.items():
-        if status == "ACTIVE":
-            # First, so that all data are written, and because a machine that hangs would not let a disk go.
-            await cloud.servers.stop(server_id)
-            continue
-        for volume_id in volumes[server_id]:
-            await cloud.servers.detach(server_id, volume_id)
-            log.info("volume_detached", server_id=server_id, volume_id=volume_id)
-    return not statuses
+def _shown(command: StackCommand | CreateResources) -> Sequence[HeatResource]:
+    """Return the servers and volumes that the instance shows."""
+    shown = command.shown if isinstance(command, StackCommand) else ()
+    return [
+        HeatResource(one.name, one.resource_type, one.resource_id, "REPLACED", "", stack_id=one.stack_id)
+        for one in shown
+    ]
 
 
 def _deletion_of(stack: Stack | None) -> DeletionState:
@@ -110,6 +93,7 @@ class StackChangeHandlers:
     vims: VimDirectory
     changes: StackChanges
     snapshots: StackSnapshots
+    grace: GracePeriods
     wait_s: float = 20.0
 
     async def scale_resources(self, command: ScaleResources, context: StepContext) -> Outcome:
@@ -147,15 +131,16 @@ class StackChangeHandlers:
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
-        # Without the attempt's tag Heat has not begun its work, or works for another attempt.
-        if stack is None or made_by not in stack.tags:
+        # Without the attempt's tag Heat has not begun its work, or works for another attempt. Servers may have left already.
+        is_begun = stack is not None and made_by in stack.tags
+        if stack is None or not (is_begun or isinstance(command, StackCommand)):
             return None
-        if stack.state is StackState.MAKING:
+        if is_begun and stack.state is StackState.MAKING:
             await cloud.stacks.stop_change(stack)
             log.info("stack_change_stopped", stack_id=stack.id)
             await cloud.stacks.settle(stack, until=SETTLED, within_s=_STOPPED_WITHIN_S)
         vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
-        contents = await cloud.stacks.contents(stack)
+        contents = await cloud.stacks.contents(stack, _shown(command))
         return await self.changes.orders.facts(cloud, stack, existing(contents), vnfd, command)
 
     def _after_snapshot(self, context: StepContext, find_change: FindChange[C]) -> FindChange[C]:
@@ -164,7 +149,8 @@ class StackChangeHandlers:
         async def find_after_snapshot(
             command: C, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
         ) -> Wanted | None:
-            await self.snapshots.save(command.vnf_instance_id, context.operation_id, live.definition)
+            servers = live.facts.servers
+            await self.snapshots.save(command.vnf_instance_id, context.operation_id, live.definition, servers)
             return await find_change(command, cloud, live, tags)
 
         return find_after_snapshot
@@ -174,13 +160,20 @@ class StackChangeHandlers:
     ) -> Wanted:
         # Not from the live definition, which earlier steps of a rolling update, or a try that failed, have changed.
         before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
-        return await self.changes.replaced(command, cloud, live, tags, before or live.definition)
+        definition = live.definition if before is None else before.definition
+        return await self.changes.replaced(command, cloud, live, tags, definition)
 
     async def _restored(
-        self, context: StepContext, command: RestoreResources, _: Cloud, live: LiveStack, tags: tuple[str, ...]
+        self, context: StepContext, command: RestoreResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted | None:
         before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
-        return None if before is None else await self.changes.restored(command, before, live, tags)
+        if before is None:
+            return None
+        unseen = [one for one in before.slot_by_server if one not in live.contents.server_by_id]
+        # By id once more: a list that changes while it is read can lack an entry.
+        there = await cloud.servers.statuses(unseen) if unseen else {}
+        lost = [one for one in unseen if one not in there]
+        return await self.changes.restored(command, before, live, tags, lost)
 
     async def _change(self, command: C, context: StepContext, find_change: FindChange[C]) -> Outcome:
         """Read the stack, send the change unless this attempt has done so, wait, and return what the stack holds."""
@@ -203,7 +196,7 @@ class StackChangeHandlers:
             if isinstance(command, ChangeConnections | ChangeTemplate):
                 with nothing_made():
                     await self.changes.orders.check_networks(command, cloud)
-            begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
+            begun = await self._begin(command, context, cloud, stack, vnfd, (command.tag, made_by), find_change)
             if begun is None:
                 return NotYet(_AGAIN_S)
             if isinstance(begun, StackResources):
@@ -231,6 +224,7 @@ class StackChangeHandlers:
     async def _begin(
         self,
         command: C,
+        context: StepContext,
         cloud: Cloud,
         stack: Stack,
         vnfd: Flavour,
@@ -239,21 +233,23 @@ class StackChangeHandlers:
     ) -> Stack | StackResources | None:
         """Send the change to Heat; return the stack after that, or what it holds if there is nothing to change.
 
-        Returns None while volumes are leaving servers that Heat is to replace.
+        Returns None while servers are leaving that have to be gone before the change.
         """
         live = await self._live(command, cloud, stack, vnfd)
         facts = live.facts
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
-        wanted = await self.changes.repaired(wanted, live, tags[-1])
-        if wanted.unhealthy:
-            # A refusal after this would leave machines that are stopped, or that the next change replaces.
+        before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
+        wanted = await in_order(wanted, live, before or NOTHING_SAVED)
+        wanted = await repaired(wanted, live, tags[-1])
+        if wanted.unhealthy or wanted.leaving_first:
+            # A refusal after this would leave machines that are stopped or gone, or that the next change replaces.
             try:
                 await cloud.stacks.check(stack.name, await completed(wanted.change, live.definition))
             except StackRefused as refused:
                 raise StackUpdateRefused(str(refused)) from refused
-        if isinstance(command, HealResources) and not await _are_released(cloud, staying_volumes(command, facts)):
+        if wanted.leaving_first and not await self._are_removed(cloud, live, wanted, context):
             return None
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
@@ -264,7 +260,7 @@ class StackChangeHandlers:
         return begun
 
     async def _live(self, command: StackCommand, cloud: Cloud, stack: Stack, vnfd: Flavour) -> LiveStack:
-        contents = await cloud.stacks.contents(stack)
+        contents = await cloud.stacks.contents(stack, _shown(command))
         facts = await self.changes.orders.facts(cloud, stack, contents, vnfd, command)
         return LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
 
@@ -284,8 +280,23 @@ class StackChangeHandlers:
         await cloud.stacks.change(stack, change)
         log.info("stack_change_finishing", stack_id=stack.id)
 
+    async def _are_removed(self, cloud: Cloud, live: LiveStack, wanted: Wanted, context: StepContext) -> bool:
+        """Delete the servers that leave before the change; return whether they are gone."""
+        lost = {resource.physical_id for resource in wanted.unhealthy}
+        writing = [
+            one
+            for one in wanted.leaving_first
+            if one in live.contents.server_by_id and not lost.issuperset(live.contents.server_by_id[one].volume_ids)
+        ]
+        if writing and await self.grace.remaining_s(context, timedelta(seconds=STOPS_WITHIN_S)) <= 0:
+            writing = []
+        if not await are_removed(cloud.servers, wanted.leaving_first, stopped_first=writing):
+            return False
+        await self.grace.end(context)
+        return True
+
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: StackCommand) -> VnfmError:
-        contents = await cloud.stacks.contents(stack)
+        contents = await cloud.stacks.contents(stack, _shown(command))
         remains = await self.changes.orders.facts(cloud, stack, existing(contents), vnfd, command)
         return failure_of(
             stack, contents.resources, remains=remains, failed=StackUpdateFailed, timed_out=StackUpdateTimedOut

@@ -65,6 +65,7 @@ async def infra_openstack(
             vims=vims,
             changes=StackChanges(orders),
             snapshots=StackSnapshots(store, key_ring),
+            grace=grace,
             wait_s=settings.wait_s,
         )
         kuryr = KuryrHandlers(clouds=clouds, vims=vims)

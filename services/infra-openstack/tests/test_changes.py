@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_csar.documents import parse_heat_yaml
+from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
@@ -19,15 +24,15 @@ from kubevnfm_events.stacks import (
     ScaleResources,
     ServerFacts,
     ServersOperated,
+    ShownResource,
     StackCommand,
     StackResources,
-    StorageFacts,
     UserData,
 )
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
-from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers, staying_volumes
+from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
@@ -53,7 +58,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, NotYet, StepContext
 from patience import until_true
 from worlds.given_vims import GivenVims
-from worlds.stack_world import C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
+from worlds.stack_world import PACKAGE, C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 
@@ -72,7 +77,11 @@ class Site:
             clouds=clouds, vims=GivenVims(), packages=flavours, orders=orders, grace=grace
         )
         self.handlers = StackChangeHandlers(
-            clouds=clouds, vims=GivenVims(), changes=StackChanges(orders), snapshots=StackSnapshots(store, RING)
+            clouds=clouds,
+            vims=GivenVims(),
+            changes=StackChanges(orders),
+            snapshots=StackSnapshots(store, RING),
+            grace=GracePeriods(store, SystemClock()),
         )
         self.servers = ServerHandlers(clouds=clouds, vims=GivenVims(), grace=grace)
 
@@ -127,6 +136,28 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         SqliteStore.open(tmp_path / "store.db") as store,
     ):
         yield Site(lab, clouds, store)
+
+
+def copy_of_package(site: Site, folder: Path, name: str, *changes: tuple[str, str]) -> PackageRef:
+    """Add a package whose top template differs by these replacements; return it."""
+    shutil.copytree(PACKAGE, folder / name)
+    hot = folder / name / "BaseHOT/simple/cluster.yaml"
+    text = hot.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    hot.write_text(text)
+    site.packages.root = folder / name
+    return PackageRef(package_id=name, vnfd_id=name, checksum=name)
+
+
+def shown(*stacks: StackResources) -> tuple[ShownResource, ...]:
+    """Return what an instance with these stacks shows."""
+    return tuple(
+        ShownResource(resource_type="OS::Nova::Server", name=one.name, resource_id=one.server_id, stack_id=one.stack_id)
+        for stack in stacks
+        for one in stack.servers
+    )
 
 
 def ids(resources: StackResources, vdu: str = "workerNode") -> set[str]:
@@ -212,6 +243,7 @@ async def test_a_step_that_leaves_a_stack_as_it_was_is_compared_with_what_that_s
     assert master.vdu_id == "masterNode"
     moved = master.model_copy(update={"ports": (port.model_copy(update={"mac": other_mac}),)})
     resized = tuple(one.model_copy(update={"flavor": "m1.large"}) for one in before.servers)
+    another = before.servers[1].model_copy(update={"server_id": "lost", "stack_id": "elsewhere"})
     staying = tuple(ids(before) | ids(before, "masterNode"))
     await site.scale(3)  # otherwise there is nothing to restore
     restore, heal = site.command(RestoreResources, staying=staying), site.command(HealResources)
@@ -224,11 +256,15 @@ async def test_a_step_that_leaves_a_stack_as_it_was_is_compared_with_what_that_s
         for text, known, servers in (
             (f"asked for MAC {other_mac}", with_mac(other_mac), (moved, *before.servers[1:])),
             ("asked for flavor m1.large", with_mac(port.mac), resized),
-            ("asked for 1 machines, shown 2", {}, before.servers[:2]),
+            ("asked for 3 machines, shown 2", {}, (*before.servers, another)),
         ):
             shown = before.model_copy(update={"servers": servers})
             with pytest.raises(StackNotAsAsked, match=text):
                 await site.do(command.model_copy(update={"before": shown, "connections_before": known}), context)
+        # A heal also makes the machines again that an earlier one has lost; a rollback adds none.
+        fewer = command.model_copy(update={"before": before.model_copy(update={"servers": before.servers[:2]})})
+        with pytest.raises(StackNotAsAsked, match="asked for 1 machines, shown 2") if number == 0 else nullcontext():
+            await site.do(fewer, context)
 
 
 async def test_a_rolling_step_is_compared_by_the_machines_that_it_has_changed(site: Site) -> None:
@@ -301,7 +337,7 @@ async def test_heal_also_replaces_a_named_volume(site: Site) -> None:
 
 
 async def test_heal_gives_a_volume_that_is_not_named_to_the_new_server(site: Site) -> None:
-    """The old server is stopped and lets it go first: Heat makes the new one before it deletes the old one."""
+    """The old server is stopped and deleted first: Heat would make the new one before that."""
     before = await site.create()
     (master,) = ids(before, "masterNode")
     (volume,) = before.volumes
@@ -310,22 +346,132 @@ async def test_heal_gives_a_volume_that_is_not_named_to_the_new_server(site: Sit
     )
     (new,) = ids(after, "masterNode")
     assert [(one.resource_id, one.server_id) for one in after.volumes] == [(volume.resource_id, new)]
-    calls = [(call["part"], call["verb"]) for call in site.lab.ledger.calls()]
-    assert ("nova", "volume_detach") in calls
+    calls = {(call["part"], call["verb"]) for call in site.lab.ledger.calls()}
+    assert {("nova", "server_action"), ("nova", "server_delete")} < calls
     assert site.updates() == 1
 
 
-def test_only_volumes_that_can_leave_a_server_are_detached() -> None:
-    """One that is replaced too, one of another server, and one that a server boots from stay where they are."""
-    image = {"a": "image-1", "b": "", "c": "image-1"}
-    servers = tuple(
-        ServerFacts(vnfc_id=one, name=one, vdu_id=one, server_id=one, stack_id="s", image_id=image[one])
-        for one in "abc"
+def boot_from_volumes(site: Site, folder: Path, name: str, *, data: str = "", goes: str = "false") -> PackageRef:
+    """Add a package whose machines boot from volumes, with this user data; return it.
+
+    ``goes``: whether Nova deletes the volume of a worker with its server.
+    """
+    shutil.copytree(PACKAGE, folder / name)
+    hots = folder / name / "BaseHOT/simple"
+    master = parse_heat_yaml((hots / "cluster.yaml").read_text(), name="hot")
+    worker = parse_heat_yaml((hots / "nested/worker.yaml").read_text(), name="hot")
+    for hot, server, volume in ((master, "masterNode", "storage_volume"), (worker, "workerNode", "root")):
+        made = hot["resources"].setdefault(volume, {"type": "OS::Cinder::Volume", "properties": {"size": 1}})
+        properties = hot["resources"][server]["properties"]
+        made["properties"]["image"] = properties.pop("image")
+        drive = {"volume_id": {"get_resource": volume}, "boot_index": 0}
+        properties["block_device_mapping_v2"] = [drive | ({"delete_on_termination": goes} if volume == "root" else {})]
+        properties |= {"user_data_format": "RAW", "user_data": data}
+    del master["resources"]["storage_attachment"]
+    (hots / "cluster.yaml").write_text(json.dumps(master))
+    (hots / "nested/worker.yaml").write_text(json.dumps(worker))
+    site.packages.root = folder / name
+    return PackageRef(package_id=name, vnfd_id=name, checksum=name)
+
+
+def drives(resources: StackResources) -> dict[str, str]:
+    """Return the volumes by the server that has them."""
+    return {str(one.server_id): one.resource_id for one in resources.volumes}
+
+
+@pytest.mark.parametrize("goes", ["false", "true"])
+async def test_a_heal_replaces_servers_that_boot_from_volumes(site: Site, tmp_path: Path, goes: str) -> None:
+    """In the stack and in a group. The volumes stay, but for one that the template lets go with its server."""
+    package = boot_from_volumes(site, tmp_path, "boots", goes=goes)
+    before = await site.create(package=package)
+    healed = (*ids(before, "masterNode"), sorted(ids(before))[0])
+    command = site.command(HealResources, servers=healed, package=package)
+    after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    assert len(after.servers) == 3
+    assert not {one.server_id for one in after.servers} & {*healed}
+    assert addresses([*after.servers]) == addresses([*before.servers])
+    kept, new = set(drives(before).values()), set(drives(after).values())
+    assert len(kept & new) == (3 if goes == "false" else 2)
+    assert set(drives(after)) == {one.server_id for one in after.servers}
+    assert set(site.lab.cloud.cinder.volumes) == new, "no volume is left behind"
+
+
+async def test_a_heal_that_fails_is_restored_with_the_volume_and_the_address(site: Site, tmp_path: Path) -> None:
+    """The error shows what remains; the rollback leaves the other machines alone."""
+    package = boot_from_volumes(site, tmp_path, "boots")
+    before = await site.create(package=package)
+    (master,) = ids(before, "masterNode")
+    site.lab.faults.add(part="nova", verb="server_boot", node="*", times=1, message="no disk")
+    command = site.command(HealResources, servers=(master,), package=package, shown=shown(before))
+    with pytest.raises(StackUpdateFailed, match="no disk") as caught:
+        await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    assert caught.value.remains is not None
+    assert master not in ids(caught.value.remains, "masterNode")
+    assert ids(caught.value.remains) == ids(before)
+    restore = site.command(RestoreResources, package=package, staying=tuple(s.server_id for s in before.servers))
+    after = await site.do(restore, a_context(operation_id="op-2", step_id="heal", attempt=2))
+    assert ids(after) == ids(before)
+    assert ids(after, "masterNode") not in ({master}, set())
+    assert addresses([*after.servers]) == addresses([*before.servers])
+    assert set(drives(after).values()) == set(drives(before).values())
+    assert len(site.lab.cloud.nova.servers) == 3
+
+
+async def test_a_change_replaces_servers_that_boot_from_volumes_and_back(site: Site, tmp_path: Path) -> None:
+    """Heat gives a server no other user data in place. A change that it refuses deletes nothing."""
+    package = boot_from_volumes(site, tmp_path, "first", data="one")
+    before = await site.create(package=package)
+    changed = boot_from_volumes(site, tmp_path, "second", data="two")
+    command = site.command(ChangeTemplate, request=a_create().request, package=changed, shown=shown(before))
+    site.lab.faults.add(part="heat", verb="stack_preview", node="*", times=1, status=400, message="no such key")
+    with pytest.raises(StackUpdateRefused, match="no such key"):
+        await site.do(command, a_context(operation_id="op-2", step_id="change"))
+    assert {one.server_id for one in before.servers} == set(site.lab.cloud.nova.servers)
+    site.lab.faults.add(part="nova", verb="server_boot", node="*", times=1, message="no disk")
+    with pytest.raises(StackUpdateFailed, match="no disk"):
+        await site.do(command, a_context(operation_id="op-2", step_id="change", attempt=2))
+    after = await site.do(command, a_context(operation_id="op-2", step_id="change", attempt=3))
+    assert not {one.server_id for one in after.servers} & {one.server_id for one in before.servers}
+    assert {server.user_data for server in site.lab.cloud.nova.servers.values()} == {"two"}
+    staying = tuple(server.server_id for server in before.servers)
+    restore = site.command(RestoreResources, package=package, staying=staying, shown=shown(before, after))
+    back = await site.do(restore, a_context(operation_id="op-2", step_id="change", attempt=4))
+    assert {server.user_data for server in site.lab.cloud.nova.servers.values()} == {"one"}
+    assert len(back.servers) == 3
+    assert set(drives(before).values()) == set(drives(after).values()) == set(drives(back).values())
+
+
+async def test_a_server_whose_replacement_failed_stays_among_what_remains(site: Site, tmp_path: Path) -> None:
+    """Heat no longer lists it. It runs without ports until the next change that succeeds deletes it."""
+    before = await site.create()
+    (master,) = ids(before, "masterNode")
+    package = copy_of_package(
+        site, tmp_path, "other", ("      name: masterNode\n", "      name: masterNode\n      user_data: two\n")
     )
-    volumes = [StorageFacts(name=f"{one}{n}", resource_id=f"{one}{n}", server_id=one) for one in "abc" for n in (1, 2)]
-    facts = StackResources(stack_id="s", stack_name="n", servers=servers, volumes=tuple(volumes))
-    command = a_change(HealResources, openstack_vim("http://127.0.0.1"), servers=("a", "b"), volumes=("a2",))
-    assert staying_volumes(command, facts) == {"a": ["a1"]}
+    command = site.command(ChangeTemplate, request=a_create().request, package=package, shown=shown(before))
+    site.lab.faults.add(part="nova", verb="server_boot", node="*", times=1, message="no disk")
+    with pytest.raises(StackUpdateFailed, match="no disk") as caught:
+        await site.do(command, a_context(operation_id="op-2", step_id="change"))
+    assert caught.value.remains is not None
+    assert master in ids(caught.value.remains, "masterNode")
+    old = next(one for one in caught.value.remains.servers if one.server_id == master)
+    assert old.vnfc_id == next(one.vnfc_id for one in before.servers if one.server_id == master)
+    restore = site.command(RestoreResources, staying=tuple(one.server_id for one in before.servers))
+    after = await site.do(restore, a_context(operation_id="op-2", step_id="change", attempt=2))
+    assert len(after.servers) == len(site.lab.cloud.nova.servers) == 3
+    assert ids(after) == ids(before)
+
+
+async def test_a_restored_stack_has_the_servers_again_that_were_deleted_first(site: Site) -> None:
+    """The operation was cancelled after the deletion: Heat knows nothing of it yet."""
+    before = await site.create()
+    (master,) = ids(before, "masterNode")
+    await site.scale(3)
+    await site.lab.cloud.nova.destroy(site.lab.cloud.nova.servers[master])
+    restore = site.command(RestoreResources, staying=tuple(one.server_id for one in before.servers))
+    after = await site.do(restore, a_context(operation_id="op-2", step_id="scale", attempt=2))
+    assert ids(after) == ids(before)
+    assert len(ids(after, "masterNode") - {master}) == 1
 
 
 async def test_a_heal_after_a_scale_keeps_the_number_of_servers(site: Site) -> None:

@@ -103,7 +103,11 @@ class Site:
             grace=GracePeriods(store, SystemClock()),
         )
         self.handlers = StackChangeHandlers(
-            clouds=clouds, vims=GivenVims(), changes=StackChanges(orders), snapshots=StackSnapshots(store, RING)
+            clouds=clouds,
+            vims=GivenVims(),
+            changes=StackChanges(orders),
+            snapshots=StackSnapshots(store, RING),
+            grace=GracePeriods(store, SystemClock()),
         )
         self.user_data = (
             UserData(path=f"UserData/{self.form.file}", class_name=self.form.class_name) if self.form.file else None

@@ -19,6 +19,12 @@ OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
 TWO_POINTS: Final = "7c8fd45e-2b0f-4a39-9c57-840a7f1e3d92"
 ON_LINK: Final = {number: f"8d90e56f-3c1a-4b4a-ad68-951b8a2f4e0{number}" for number in (1, 2, 3)}
 MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
+BOOT_VOLUME: Final = {
+    "hot": "8d90e56f-3c1a-4b4a-8d68-951b80a4e201",
+    "hot-changed": "8d90e56f-3c1a-4b4a-8d68-951b80a4e202",
+    "tosca": "8d90e56f-3c1a-4b4a-8d68-951b80a4e203",
+    "tosca-changed": "8d90e56f-3c1a-4b4a-8d68-951b80a4e204",
+}
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 _DECLARED: Final = {
     "modifiable_attributes": {"extensions": {"site": "here"}},
@@ -289,6 +295,43 @@ def two_machines(folder: Path, link_port: str) -> bytes:
         "resources": resources,
     }
     (root / "BaseHOT/simple/vm_hot.yaml").write_text(yaml.safe_dump(template), encoding="utf-8")
+    return _packed(root)
+
+
+@made_once
+def boot_volume(folder: Path, form: str, change: str = "") -> bytes:
+    """Return the sample with machines that boot from a volume; ``form``: ``hot``, or ``tosca`` without a Base HOT.
+
+    ``change``: the package to change it to. That of ``hot`` has other user data and the same volumes, that of ``tosca``
+    another image in its volumes.
+    """
+    root = folder / f"boot-{form}{change}"
+    left_out = ["requests", *(["BaseHOT"] if form == "tosca" else [])]
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns(*left_out))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    nodes = vnfd["topology_template"]["node_templates"]
+    nodes["VNF"]["properties"].update(descriptor_id=BOOT_VOLUME[form + change], software_version=f"1.0{change}")
+    image = nodes["VDU1"]["properties"].pop("sw_image_data")
+    nodes["VDU1"]["requirements"] = [{"virtual_storage": "VDU1-root"}]
+    nodes["VDU1-root"] = {
+        "type": "tosca.nodes.nfv.Vdu.VirtualBlockStorage",
+        "properties": {
+            "virtual_block_storage_data": {"size_of_storage": "1 GB", "rdma_enabled": False},
+            "sw_image_data": {**image, "name": "dummy" if form + change == "tosca-changed" else image["name"]},
+        },
+    }
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    if form == "hot":
+        top, nested = (root / "BaseHOT/simple/vm_hot.yaml", root / "BaseHOT/simple/nested/VDU1.yaml")
+        text = top.read_text(encoding="utf-8").replace("VDU, VDU1, vcImageId", "VDU, VDU1-root, vcImageId")
+        top.write_text(text, encoding="utf-8")
+        member = yaml.safe_load(nested.read_text(encoding="utf-8"))
+        server = member["resources"]["VDU1"]["properties"]
+        volume = {"size": 1, "image": server.pop("image")}
+        member["resources"]["VDU1-root"] = {"type": "OS::Cinder::Volume", "properties": volume}
+        server["block_device_mapping_v2"] = [{"volume_id": {"get_resource": "VDU1-root"}, "boot_index": 0}]
+        server |= {"user_data_format": "RAW", "user_data": f"# {form}{change}"}
+        nested.write_text(yaml.safe_dump(member), encoding="utf-8")
     return _packed(root)
 
 

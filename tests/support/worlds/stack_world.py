@@ -152,7 +152,7 @@ class TwinStacks:
         self._answer()
         return [replace(r, stack_id=r.stack_id or stack.id) for r in self.resource_list]
 
-    async def contents(self, stack: Stack) -> StackContents:
+    async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
         resources = await self.resources(stack)
         servers = {r.physical_id: NovaServer(r.physical_id, r.name, created_at=EPOCH) for r in resources}
         for lost in self.lost_servers:
@@ -236,8 +236,11 @@ class TwinServers:
     async def stop(self, id: str) -> None:
         self.asked.append((id, "stop"))
 
-    async def detach(self, id: str, volume_id: str) -> None:
-        raise NotImplementedError
+    async def delete(self, id: str) -> None:
+        self.status_by_id.pop(id, None)
+
+    async def delete_finally(self, id: str) -> None:
+        self.status_by_id.pop(id, None)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateRefused,
     VimRefused,
 )
-from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER
+from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER, VOLUME
 from kubevnfm_infra_openstack.domain.stack import (
     FloatingIp,
     HeatResource,
@@ -178,9 +178,14 @@ class HeatStacks:
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
 
     @reads("Heat")
-    async def contents(self, stack: Stack) -> StackContents:
+    async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
         resources = await self.resources(stack)
-        ids = {kind: [r.physical_id for r in resources if r.type == kind and r.physical_id] for kind in _DETAILED}
+        listed = {r.physical_id for r in resources}
+        unlisted = [r for r in shown if r.physical_id not in listed]
+        ids = {
+            kind: [r.physical_id for r in (*resources, *unlisted) if r.type == kind and r.physical_id]
+            for kind in _DETAILED
+        }
         # A server's ports need not be in the template: they may have been made before, or by Nova for a network.
         servers, (declared, bound, addresses), nfv = await asyncio.gather(
             self._servers(ids[SERVER], stack.created_at),
@@ -207,6 +212,7 @@ class HeatStacks:
             port_by_id={port_id: _port(port, address_by_port.get(port_id)) for port_id, port in ports.items()},
             floating_by_id={f.id: f for f in floating},
             cidr_by_subnet_id=cidr_by_subnet_id,
+            replaced=_existing(unlisted, servers),
             nfv=nfv,
         )
 
@@ -240,7 +246,9 @@ class HeatStacks:
             for document in page:
                 if document["id"] in wanted:
                     wanted.discard(document["id"])
-                    found.append(_server(document))
+                    # A list by time has deleted servers too.
+                    if document.get("status") != "DELETED":
+                        found.append(_server(document))
             if len(page) < _PAGE or not wanted:
                 break
             query["marker"] = page[-1]["id"]
@@ -261,6 +269,14 @@ class HeatStacks:
         )
         wanted = frozenset(ids)
         return [d for page in pages for d in page.json()[collection] if d[key] in wanted]
+
+
+def _existing(unlisted: Sequence[HeatResource], servers: Sequence[NovaServer]) -> Sequence[HeatResource]:
+    """Return those of the servers that Nova has, and the volumes in them."""
+    there = {server.id: server for server in servers}
+    left = [r for r in unlisted if r.type == SERVER and r.physical_id in there]
+    volumes = {volume for r in left for volume in there[r.physical_id].volume_ids}
+    return [*left, *(r for r in unlisted if r.type == VOLUME and r.physical_id in volumes)]
 
 
 def _path(stack: Stack) -> str:
@@ -335,6 +351,7 @@ def _server(document: Document) -> NovaServer:
         flavor=flavor.get("original_name") or flavor.get("id"),
         created_at=_moment(document.get("created")),
         volume_ids=tuple(volume["id"] for volume in document.get("os-extended-volumes:volumes_attached") or ()),
+        status=document.get("status") or "",
     )
 
 

@@ -1,4 +1,4 @@
-"""NovaServers: starts and stops servers (Compute API v2.1)."""
+"""NovaServers: starts, stops and deletes servers (Compute API v2.1)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ _MOST_PAGES: Final = 100
 """A list that has no end must not hold a worker."""
 _IN_ANOTHER_STATE: Final = "while it is in"
 """Part of Nova's 409 for a server that is busy or already in the wanted state. It is no error: the next poll decides."""
-_DETACHING: Final = "status must be in-use"
-"""Part of the answer for a volume that leaves the server already. As for the state above, the next poll decides."""
 
 
 class NovaServers:
@@ -60,12 +58,13 @@ class NovaServers:
     async def stop(self, id: str) -> None:
         await self._act(id, "os-stop")
 
-    async def detach(self, id: str, volume_id: str) -> None:
-        path = f"/servers/{id}/os-volume_attachments/{volume_id}"
-        # 400: the volume is being detached already. 404: it is.
-        response = await self._tenant.call("compute", "DELETE", path, fine=frozenset({400, 404, 409}))
+    async def delete(self, id: str) -> None:
+        response = await self._tenant.call("compute", "DELETE", f"/servers/{id}", fine=frozenset({404, 409}))
         if response.status_code != 404:
-            _check(response, f"server {id}: detaching volume {volume_id}")
+            _check(response, f"server {id}: delete")
+
+    async def delete_finally(self, id: str) -> None:
+        await self._act(id, "forceDelete")
 
     async def _act(self, id: str, action: str) -> None:
         path, body = f"/servers/{id}/action", {action: None}
@@ -77,5 +76,5 @@ def _check(response: requests.Response, what: str) -> None:
     if response.ok:
         return
     reason = reason_of(response)
-    if not (response.status_code == 409 and _IN_ANOTHER_STATE in reason) and _DETACHING not in reason:
+    if not (response.status_code == 409 and _IN_ANOTHER_STATE in reason):
         raise ServerNotOperable(f"{what}: {reason}")

@@ -67,7 +67,8 @@ def as_before(before: StackResources, links: Sequence[Mapping[str, Any]], flavor
     Flavors that do not exist any more were made by the stack, which makes others.
     """
     by_vdu: dict[str, list[ServerFacts]] = {}
-    for server in before.servers:
+    # A server whose replacement failed was shown beside it: both have one place.
+    for server in {(one.stack_id, one.name): one for one in before.servers}.values():
         by_vdu.setdefault(server.vdu_id, []).append(server)
     flavor_by_vdu = {vdu: _of_all(one.flavor for one in servers) for vdu, servers in by_vdu.items()}
     image_by_vdu = {vdu: _of_all(one.image_id for one in servers) for vdu, servers in by_vdu.items()}

@@ -27,13 +27,13 @@ from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, with_present, zone_names
 from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
-from kubevnfm_infra_openstack.domain.groups import repairing
+from kubevnfm_infra_openstack.domain.handover import lost_with
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.link_subnets import present_cidrs
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
-from kubevnfm_infra_openstack.domain.resources import members, unfinished_groups
+from kubevnfm_infra_openstack.domain.resources import members
 from kubevnfm_infra_openstack.domain.rolling import (
     ReadDefinition,
     lacks_shared,
@@ -43,6 +43,7 @@ from kubevnfm_infra_openstack.domain.rolling import (
     with_parts,
 )
 from kubevnfm_infra_openstack.domain.scaling import Resized, groups_of, present_value, resized
+from kubevnfm_infra_openstack.domain.snapshots import StackBefore, slot_of
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_infra_openstack.domain.user_data import (
@@ -87,6 +88,8 @@ class Wanted:
     """Resources to mark first, so that Heat replaces them, or removes them first from their group."""
     finish: StackChange | None = None
     """The change that follows once this one is complete."""
+    leaving_first: Sequence[str] = ()
+    """Ids of the servers to delete in Nova before the request; Heat makes them again."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,12 @@ class StackChanges:
             if definition is not live.definition:
                 change = _whole(command, tags, definition)
                 await check_increase(cloud, live.definition, definition)
-        by_type = {SERVER: command.servers, VOLUME: command.volumes}
+        lost = lost_with(live.stack, live.contents, await _read(live.definition), command.servers)
+        by_type = {SERVER: command.servers, VOLUME: {*command.volumes, *lost}}
         broken = [r for r in live.contents.resources if r.physical_id and r.physical_id in by_type.get(r.type, ())]
-        return Wanted(change, broken)
+        # First: the new server may need the volumes of the old one, its place in a group of servers, or its quota.
+        going = [one for one in command.servers if one in live.contents.server_by_id]
+        return Wanted(change, broken, leaving_first=going)
 
     async def connected(
         self, command: ChangeConnections, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
@@ -289,16 +295,31 @@ class StackChanges:
         return StackChange(tags, command.timeout_s, top, order.files, parameters, is_whole=True)
 
     async def restored(
-        self, command: RestoreResources, before: StackDefinition, live: LiveStack, tags: tuple[str, ...]
+        self,
+        command: RestoreResources,
+        before: StackBefore,
+        live: LiveStack,
+        tags: tuple[str, ...],
+        lost: Collection[str] = (),
     ) -> Wanted:
-        """Return the change that restores the stack; servers that the operation added leave their groups first."""
-        definition = before
+        """Return the change that restores the stack; servers that the operation added leave their groups first.
+
+        ``lost``: servers of then that Heat lists, and Nova no longer has.
+        """
+        definition = before.definition
         if command.restored:
-            new, old = await _read(live.definition), await _read(before)
+            new, old = await _read(live.definition), await _read(before.definition)
             definition = with_earlier(new, old, put_back(new, old, command.restored))
         wanted = await self._leaving_last(command, tags, definition, live)
-        came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
-        return replace(wanted, unhealthy=members(live.stack, live.contents.resources, came))
+        # A server in the place of an earlier one was not added.
+        places = set(before.slot_by_server.values())
+        came = [
+            server.server_id
+            for server in live.facts.servers
+            if server.server_id not in command.staying and slot_of(server) not in places
+        ]
+        missing = [r for r in live.contents.resources if r.type == SERVER and r.physical_id in lost]
+        return replace(wanted, unhealthy=[*members(live.stack, live.contents.resources, came), *missing])
 
     async def _leaving_last(
         self, command: StackCommand, tags: tuple[str, ...], wanted: StackDefinition, live: LiveStack
@@ -311,15 +332,6 @@ class StackChanges:
         if not lacks_shared(new, present):
             return Wanted(_whole(command, tags, wanted))
         return Wanted(_whole(command, tags, with_earlier(new, present, ())), finish=_whole(command, tags, wanted))
-
-    async def repaired(self, wanted: Wanted, live: LiveStack, made_by: str) -> Wanted:
-        """Return the change such that it reaches the members of groups whose last change did not succeed."""
-        groups = unfinished_groups(live.stack, live.contents.resources)
-        if not groups:
-            return wanted
-        after = await completed(wanted.change, live.definition)
-        change = repairing(wanted.change, after, await nested(after.files), groups, mark=made_by)
-        return replace(wanted, change=change)
 
     # --- parts --------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -196,6 +197,10 @@ class StackOrders:
             flavors = await cloud.capacity.flavors()
             links = in_clear(command.connections_before, self.ring).get("extVirtualLinks") or ()
             asked = as_before(command.before, links, flavors)
+            if isinstance(command, HealResources):
+                # Heat also makes the machines again that an operation before has lost.
+                now = Counter(server.vdu_id for server in facts.servers)
+                asked = replace(asked, counts={vdu: max(count, now[vdu]) for vdu, count in asked.counts.items()})
         else:
             asked = asked_stack(self._given(command), flavour, command)
         found = {point.network for point in asked.points.values()}

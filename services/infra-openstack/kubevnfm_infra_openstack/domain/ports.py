@@ -85,8 +85,11 @@ class StackPort(Protocol):
         """Return the resources of the stack and of all nested stacks."""
         ...
 
-    async def contents(self, stack: Stack) -> StackContents:
-        """Return the same resources with their details from Nova and Neutron."""
+    async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
+        """Return the same resources with their details from Nova and Neutron.
+
+        ``shown``: servers and volumes that were seen earlier; those that exist without being listed are ``replaced``.
+        """
         ...
 
 
@@ -152,8 +155,12 @@ class ServerPort(Protocol):
         """Begin to stop the server, unless Nova is working on it already. Raises ServerNotOperable."""
         ...
 
-    async def detach(self, id: str, volume_id: str) -> None:
-        """Begin to detach a volume, unless Nova is working on it already. Raises ServerNotOperable."""
+    async def delete(self, id: str) -> None:
+        """Begin to delete the server. A missing server is no error. Raises ServerNotOperable."""
+        ...
+
+    async def delete_finally(self, id: str) -> None:
+        """Delete a server in status SOFT_DELETED, which some clouds keep for a while. Raises ServerNotOperable."""
         ...
 
 

@@ -41,7 +41,7 @@ _GROUP_TYPES = frozenset({AUTO_SCALING_GROUP, RESOURCE_GROUP})
 
 
 @dataclass(frozen=True)
-class _Tree:
+class Nesting:
     """The nesting of a stack's resources."""
 
     top_id: str
@@ -61,11 +61,12 @@ class _Tree:
         return path
 
 
-def _tree(stack: Stack, resources: Sequence[HeatResource]) -> _Tree:
+def nesting(stack: Stack, resources: Sequence[HeatResource]) -> Nesting:
+    """Return the nesting of a stack's resources."""
     held: dict[str, list[HeatResource]] = {}
     for resource in resources:
         held.setdefault(resource.stack_id, []).append(resource)
-    return _Tree(top_id=stack.id, holder={r.nested_id: r for r in resources if r.nested_id}, held=held)
+    return Nesting(top_id=stack.id, holder={r.nested_id: r for r in resources if r.nested_id}, held=held)
 
 
 def known_secrets(command: CreateResources | StackCommand) -> frozenset[str]:
@@ -93,7 +94,7 @@ def stack_resources(
     ``secret_names``: attributes of the stack's parameters that are secret, in addition to those that their names show.
     Servers are sorted by VDU, then oldest first.
     """
-    tree = _tree(stack, contents.resources)
+    tree = nesting(stack, contents.resources)
     made = [r for r in contents.resources if r.physical_id]
     server_by_volume = {v: s.id for s in contents.server_by_id.values() for v in s.volume_ids}
     network_by_link = {r.name: r.physical_id for r in made if r.type == NETWORK}
@@ -125,7 +126,7 @@ def stack_resources(
 def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collection[str]) -> Sequence[HeatResource]:
     """Return the members of auto-scaling groups that contain those servers."""
     # Heat removes unhealthy members first when a group shrinks, so marking these decides which servers go.
-    tree = _tree(stack, resources)
+    tree = nesting(stack, resources)
     found: dict[tuple[str, str], HeatResource] = {}
     for resource in resources:
         if resource.type != SERVER or resource.physical_id not in server_ids:
@@ -140,7 +141,7 @@ def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collect
 
 def unfinished_groups(stack: Stack, resources: Sequence[HeatResource]) -> Mapping[str, Collection[str]]:
     """Return the names of the auto-scaling groups whose last change did not succeed, by the file of their template."""
-    tree = _tree(stack, resources)
+    tree = nesting(stack, resources)
     found: dict[str, set[str]] = {}
     for group in resources:
         if group.type == AUTO_SCALING_GROUP and group.nested_id and not group.status.endswith("_COMPLETE"):
@@ -150,7 +151,7 @@ def unfinished_groups(stack: Stack, resources: Sequence[HeatResource]) -> Mappin
 
 
 def existing(contents: StackContents) -> StackContents:
-    """Return the contents of a failed stack without the resources that do not exist in the cloud."""
+    """Return the contents of a failed stack: what exists in the cloud, with the servers whose replacements failed."""
     # Heat keeps the physical id of a resource that it could not finish. So for servers, ports and addresses the answer
     # of their own service decides; for other types there is only Heat's status.
     asked = {SERVER: contents.server_by_id, PORT: contents.port_by_id, FLOATING_IP: contents.floating_by_id}
@@ -161,7 +162,8 @@ def existing(contents: StackContents) -> StackContents:
         return resource.status != "DELETE_COMPLETE"
 
     # Not the parameters: Heat keeps those of a change that failed.
-    return replace(contents, resources=[r for r in contents.resources if is_there(r)], nfv={})
+    found = [r for r in (*contents.resources, *contents.replaced) if is_there(r)]
+    return replace(contents, resources=found, nfv={})
 
 
 def _order(server: ServerFacts) -> tuple[str, str, str, str]:
@@ -169,7 +171,7 @@ def _order(server: ServerFacts) -> tuple[str, str, str, str]:
     return (server.vdu_id, age, server.group or "", server.server_id)
 
 
-def _server(resource: HeatResource, tree: _Tree, contents: StackContents, vdus: Mapping[str, str]) -> ServerFacts:
+def _server(resource: HeatResource, tree: Nesting, contents: StackContents, vdus: Mapping[str, str]) -> ServerFacts:
     # Nova may have lost a server that Heat still lists; then the facts contain what Heat knows.
     nova = contents.server_by_id.get(resource.physical_id) or NovaServer(resource.physical_id, "")
     above = tree.above(resource)
@@ -248,7 +250,7 @@ def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
     return names[0]
 
 
-def _server_ports(server: HeatResource, tree: _Tree, contents: StackContents) -> tuple[PortFacts, ...]:
+def _server_ports(server: HeatResource, tree: Nesting, contents: StackContents) -> tuple[PortFacts, ...]:
     """Return the ports that Neutron has bound to the server, in the template's order; then their floating IPs.
 
     A floating IP that no port has belongs to the servers of its nested stack.
@@ -271,7 +273,7 @@ def _server_ports(server: HeatResource, tree: _Tree, contents: StackContents) ->
 def _is_beside(
     floating: HeatResource,
     server: HeatResource,
-    tree: _Tree,
+    tree: Nesting,
     contents: StackContents,
     bound: Collection[str],
 ) -> bool:

@@ -212,6 +212,8 @@ class NovaServer:
     flavor: str | None = None
     created_at: datetime | None = None
     volume_ids: tuple[str, ...] = ()
+    status: str = ""
+    """Nova's: ``ACTIVE``, ``SHUTOFF``, ``ERROR`` ..."""
 
 
 @dataclass(frozen=True)
@@ -248,5 +250,8 @@ class StackContents:
     """The ports among the resources, and all other ports that are bound to the stack's servers."""
     floating_by_id: Mapping[str, FloatingIp] = field(default_factory=dict)
     cidr_by_subnet_id: Mapping[str, str] = field(default_factory=dict)
+    replaced: Sequence[HeatResource] = ()
+    """Servers that exist although the stack no longer lists them, and their volumes: a replacement that fails leaves the old
+    server, which Heat does not list any more. Their details are among those of the others."""
     nfv: JsonObject = field(default_factory=dict)
     """The value of the stack's parameter ``nfv``, in clear; empty if it has none."""

@@ -6,7 +6,11 @@ import pytest
 from kubevnfm_csar.vnfd.model import Flavour, ScalingAspect, Vdu
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps
+from kubevnfm_lcm_api.lifecycle.machines.change_steps import ScaleVnf
+from kubevnfm_lcm_api.lifecycle.machines.inventory import machines, machines_by_vdu
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.scale import check_amounts
+from worlds.lcm_builders import RESOURCES, a_change_draft
 
 
 def test_the_levels_of_a_scaling_are_those_it_can_reach() -> None:
@@ -26,3 +30,14 @@ def test_a_scaling_beyond_what_any_vim_holds_is_refused_at_the_request(level: in
     with pytest.raises(InvalidInput, match=f"numberOfSteps.*{says}"):
         check_amounts(flavour, {"a": level}, "numberOfSteps")
     check_amounts(flavour, {"a": 3_000}, "numberOfSteps")
+
+
+def test_a_machine_whose_replacement_failed_counts_once_with_it() -> None:
+    """Both are shown as long as they exist, and commands name both, since Heat no longer lists the old one."""
+    _, old, other = RESOURCES.servers
+    new = old.model_copy(update={"server_id": "server-new", "vnfc_id": "vnfc-new"})
+    stack = RESOURCES.model_copy(update={"servers": (*RESOURCES.servers, new)})
+    assert machines_by_vdu(stack) == {"masterNode": 1, "workerNode": 2}
+    assert [one.server_id for one in machines(stack) if one.vdu_id == "workerNode"] == ["server-new", other.server_id]
+    command = ScaleVnf().ask(a_change_draft(ScaleVmDraft).with_resources(stack))
+    assert {one.resource_id for one in command.shown} == {one.server_id for one in stack.servers}

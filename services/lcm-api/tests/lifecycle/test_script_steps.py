@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.views import step_views
-from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import addresses
@@ -316,13 +316,15 @@ def test_a_pod_that_stays_keeps_what_a_script_left_with_it() -> None:
     }
 
 
-def test_a_rollback_begins_and_ends_with_its_own_scripts() -> None:
+@pytest.mark.parametrize(("name", "draft"), [("scale", ScaleVmDraft), ("heal", HealVmDraft)])
+def test_a_rollback_begins_and_ends_with_its_own_scripts(name: str, draft: type[ChangeVmDraft]) -> None:
     moments = ("start", "end", "rollback_start", "rollback_end")
-    move, _ = run(granted(scripted(a_change_draft(ScaleVmDraft), "scale", *moments)), until="scale_resources")
+    move, _ = run(granted(scripted(a_change_draft(draft), name, *moments)), until=f"{name}_resources")
     move = answered(move, failed(commands_of(move)[0]))
     move, sent = run(SAGA.rollback(reread(move.record), later(5)))
-    assert [command.stepid for command in sent] == ["scale_rollback_start", "scale_resources", "scale_rollback_end"]
-    assert script_of(sent[0]).given["operation"] == "scale_rollback_start"
+    steps = [f"{name}_rollback_start", f"{name}_resources", f"{name}_rollback_end"]
+    assert [command.stepid for command in sent] == steps
+    assert script_of(sent[0]).given["operation"] == steps[0]
     assert move.record.occ.operation_state is OperationState.ROLLED_BACK
 
 

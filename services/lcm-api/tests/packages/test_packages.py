@@ -636,7 +636,7 @@ async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
     ("phase", "is_warning"),
     [
         ("terminate_rollback_start", True),
-        ("heal_rollback_end", True),
+        ("heal_rollback_end", False),
         ("scale_rollback_end", False),
         ("heal_end", False),
     ],

@@ -62,8 +62,12 @@ class Nova:
             if port.device_id:
                 raise conflict("nova", "Conflict", f"Port {port.record_id} is still in use.")
         for one in request.volumes:
-            if not self._cinder.can_attach(self._cinder.get(one.volume_id)):
-                message = f"Block Device Mapping is Invalid: failed to get volume {one.volume_id}."
+            volume = self._cinder.get(one.volume_id)
+            if not self._cinder.can_attach(volume):
+                message = (
+                    f"Invalid volume: Invalid input received: Invalid volume: Volume {one.volume_id} status must be"
+                    f" available or downloading to reserve, but the current status is {volume.status}. (HTTP 400)"
+                )
                 raise bad_request("nova", message)
         # Used up from here on, also if the build fails: a server in ERROR still counts.
         self._quotas.use(project_id, **wanted)
@@ -252,10 +256,13 @@ class Nova:
         return self._put_in(server, AttachedVolume(volume_id=volume_id, device=device))
 
     def detach_volume(self, server: Server, volume_id: str) -> None:
-        """Detach a volume from a server; raise Nova's 404 if it is not attached."""
-        if all(one.volume_id != volume_id for one in server.volumes):
+        """Detach a volume from a server; raise Nova's 404 if it is not attached, its 400 if the server boots from it."""
+        found = next((one for one in server.volumes if one.volume_id == volume_id), None)
+        if found is None:
             message = f"volume_id not found: {volume_id}"
             raise not_found("nova", "VolumeNotFound", message)
+        if found.boots:
+            raise bad_request("nova", "Cannot detach a root device volume")
         server.volumes = [one for one in server.volumes if one.volume_id != volume_id]
         volume = self._cinder.volumes.get(volume_id)
         if volume is not None:

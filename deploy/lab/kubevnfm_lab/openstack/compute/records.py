@@ -57,6 +57,8 @@ class AttachedVolume:
     volume_id: str
     device: str
     delete_on_termination: bool = False
+    boots: bool = False
+    """Whether the server boots from it; then it cannot be detached."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -322,7 +322,9 @@ def _add_block_device(request: ServerRequest, one: Json) -> None:
         root = one.get("boot_index") in (0, "0")
         device = device or ("/dev/vda" if root else "")
         request.volumes.append(
-            AttachedVolume(volume_id=str(one.get("uuid", "")), device=device, delete_on_termination=goes_with_server)
+            AttachedVolume(
+                volume_id=str(one.get("uuid", "")), device=device, delete_on_termination=goes_with_server, boots=root
+            )
         )
     elif one.get("destination_type") == "volume":
         # Image and blank sources become new volumes, which Nova creates.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from kubevnfm_cluster.parameters import Role
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS, PhaseDone, ScriptAnswer
@@ -23,6 +23,9 @@ _FIELD: Final = "vnfcInstanceId"
 
 class HealClusterDraft(HealVmDraft, ClusterChangeDraft):
     """HEAL of nodes of a cluster, or of the whole cluster."""
+
+    is_reversible: ClassVar[bool] = False
+    """The nodes have left the cluster, and their data are lost."""
 
     is_whole: bool = False
     """All machines of the cluster are replaced, and it is built again on the new ones."""

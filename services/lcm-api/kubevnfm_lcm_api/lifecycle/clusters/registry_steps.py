@@ -21,6 +21,9 @@ from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
 class HealRegistryDraft(HealVmDraft):
     """HEAL of a private registry: it is made again on the machine that replaces the old one."""
 
+    is_reversible: ClassVar[bool] = False
+    """The registry of the old machine is lost."""
+
     registry: RegistryVnf
 
     @classmethod

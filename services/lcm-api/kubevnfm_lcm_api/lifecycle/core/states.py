@@ -31,7 +31,7 @@ TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
 CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.INSTANTIATE: True,
     OperationType.TERMINATE: False,
-    OperationType.HEAL: False,
+    OperationType.HEAL: True,
     OperationType.SCALE: True,
     OperationType.SCALE_TO_LEVEL: True,
     OperationType.CHANGE_FLAVOUR: True,
@@ -40,7 +40,8 @@ CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.OPERATE: True,
     OperationType.MODIFY_INFO: True,
 }
-"""api.md 4.3. A scale-in cannot be rolled back, although SCALE can: its draft's `is_reversible` is False."""
+"""api.md 4.3. A scale-in cannot be rolled back, although SCALE can: its draft's `is_reversible` is False. The same is true of
+most heals."""
 
 
 class IllegalTransition(Conflict, code="illegal-transition"):

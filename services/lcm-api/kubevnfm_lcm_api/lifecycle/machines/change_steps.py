@@ -98,9 +98,6 @@ class HealVnfcs(ChangeStep[HealVmDraft]):
         """Ask for the machines, and the volumes that are replaced with them."""
         return replacement(draft, draft.replaced_together)
 
-    def undo(self, draft: HealVmDraft) -> None:
-        """A broken machine is not restored (api.md 4.3)."""
-
 
 @dataclass(frozen=True)
 class RestoreScale(ChangeStep[ChangeVmDraft]):

@@ -88,8 +88,8 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
 
     @property
     def is_reversible(self) -> bool:
-        """Never: a replaced machine cannot be restored."""
-        return False
+        """Whether the stack is not deleted: it can be restored to its definition, with the machines that are left."""
+        return not self.is_recreated
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """As for every change; a cluster that was built again has other access data."""

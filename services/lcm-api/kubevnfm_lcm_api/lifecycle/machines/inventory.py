@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_csar.vnfd.clones import number_of
-from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources, StorageFacts
+from kubevnfm_events.stacks import PortFacts, ServerFacts, ShownResource, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points, assigned, canonical
 from kubevnfm_sol.resources import (
@@ -31,10 +32,10 @@ from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 
 CpPlace = tuple[str, int | None, str | None, str]
 """A connection point of a machine, as long as the VNF has the machine: VDU, number, member of the group, descriptor."""
-SERVER = "OS::Nova::Server"
+SERVER: Final = "OS::Nova::Server"
 PORT = "OS::Neutron::Port"
 NETWORK = "OS::Neutron::Net"
-VOLUME = "OS::Cinder::Volume"
+VOLUME: Final = "OS::Cinder::Volume"
 
 
 def _protocol(port: PortFacts, points: Mapping[str, AskedPoint]) -> tuple[CpProtocolInfo, ...]:
@@ -114,6 +115,34 @@ def known_configs(info: Mapping[str, Any]) -> Mapping[CpPlace, str]:
                 place = (vnfc["vduId"], metadata.get("vdu_idx"), metadata.get("parent_resource_name"), cp["cpdId"])
                 found[place] = str(name)
     return found
+
+
+def machines(resources: StackResources) -> Sequence[ServerFacts]:
+    """Return one server for each place in the stack: an old server whose replacement failed is there beside the new one."""
+    # The newest is the last one.
+    return [*{(one.vdu_id, one.stack_id, one.name): one for one in resources.servers}.values()]
+
+
+def machines_by_vdu(resources: StackResources) -> Counter[str]:
+    """Return the number of machines by VDU."""
+    return Counter(server.vdu_id for server in machines(resources))
+
+
+def shown_resources(stacks: Iterable[StackResources | None]) -> tuple[ShownResource, ...]:
+    """Return the servers and volumes of the stacks, each once."""
+    found: dict[str, ShownResource] = {}
+    for stack in stacks:
+        if stack is None:
+            continue
+        for server in stack.servers:
+            found[server.server_id] = ShownResource(
+                resource_type=SERVER, name=server.name, resource_id=server.server_id, stack_id=server.stack_id
+            )
+        for volume in stack.volumes:
+            found[volume.resource_id] = ShownResource(
+                resource_type=VOLUME, name=volume.name, resource_id=volume.resource_id, stack_id=stack.stack_id
+            )
+    return tuple(found.values())
 
 
 def part_of(server: ServerFacts) -> str:

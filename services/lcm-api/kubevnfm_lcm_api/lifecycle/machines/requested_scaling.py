@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import check_added
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, check_numbers, stack_values
-from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
+from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of, machines
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
@@ -32,7 +32,7 @@ async def scaled_machines(
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
     leaving = leaving_machines(
-        vnf.resources.servers,
+        machines(vnf.resources),
         wanted,
         is_newest_first=_newest_first(asked.request.additional_params, asked.version),
         numbered=vnf.record.internals.user_data is not None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import ClassVar
 
 from kubevnfm_events.stacks import StackResources
@@ -12,6 +11,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import reached_levels, scale_status_of
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.inventory import machines_by_vdu
 
 
 class ScaleVmDraft(ChangeVmDraft):
@@ -38,6 +38,6 @@ class ScaleVmDraft(ChangeVmDraft):
             self.scale_status,
             scale_status_of(instance),
             self.steps_of,
-            now=Counter(server.vdu_id for server in resources.servers),
-            before=Counter(server.vdu_id for server in self.before.servers),
+            now=machines_by_vdu(resources),
+            before=machines_by_vdu(self.before),
         )

@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.inventory import shown_resources
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 STACK_TIMEOUT_S: Final = 1200.0
@@ -33,8 +34,10 @@ R = TypeVar("R", bound=ResourcesCreated | ResourcesChanged, contravariant=True)
 
 def stack_command(kind: type[C], draft: StackDraft) -> C:
     """Return the command, with what all that make or change a stack have in common."""
+    shown = {"shown": shown_resources(draft.stacks)} if issubclass(kind, StackCommand) else {}
     return kind(
         **vars(draft.order),
+        **shown,
         vnf_instance_id=draft.vnf_instance_id,
         # A repeated command finds the stack by its tag and continues with it.
         tag=draft.vnf_instance_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -23,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, role_name
-from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
+from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of, machines_by_vdu
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -58,7 +57,7 @@ class VnfUnderChange(UnderChange):
     @property
     def counts(self) -> dict[str, int]:
         """The number of machines of every VDU, 0 included."""
-        present = Counter(server.vdu_id for server in self.resources.servers)
+        present = machines_by_vdu(self.resources)
         return {vdu_id: present[vdu_id] for vdu_id in self.flavour.vdus}
 
     @property

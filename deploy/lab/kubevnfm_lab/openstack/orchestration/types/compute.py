@@ -257,11 +257,14 @@ class ServerType(ResourceType):
         goes_with_server = str(one.get("delete_on_termination", False)).lower() == "true"
         volume_id = one.get("volume_id")
         # The boot volume is the first disk, under the name that cloud images expect.
-        if one.get("boot_index") in (0, "0") and not device:
+        boots = one.get("boot_index") in (0, "0")
+        if boots and not device:
             device = "/dev/vda"
         if volume_id:
             request.volumes.append(
-                AttachedVolume(volume_id=str(volume_id), device=device, delete_on_termination=goes_with_server)
+                AttachedVolume(
+                    volume_id=str(volume_id), device=device, delete_on_termination=goes_with_server, boots=boots
+                )
             )
         elif one.get("image") or one.get("volume_size"):
             image = self.services.glance.find(str(one.get("image") or one.get("image_id") or ""))

@@ -1,0 +1,55 @@
+"""Completes a change of a stack: with the servers that have to be deleted before it, and for groups that failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubevnfm_infra_openstack.domain.changes import LiveStack, Wanted
+from kubevnfm_infra_openstack.domain.definitions import completed, nested
+from kubevnfm_infra_openstack.domain.groups import repairing
+from kubevnfm_infra_openstack.domain.handover import leaving_first
+from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.resources import unfinished_groups
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition
+from kubevnfm_infra_openstack.domain.snapshots import StackBefore
+from kubevnfm_infra_openstack.domain.stack import StackDefinition
+
+
+async def in_order(wanted: Wanted, live: LiveStack, before: StackBefore) -> Wanted:
+    """Return the change with all servers that have to be deleted before it: Heat makes new servers first.
+
+    ``before``: the stack at the operation's start.
+    """
+    contents = live.contents
+    if not any(server.volume_ids or server.status == "ERROR" for server in contents.server_by_id.values()):
+        return wanted
+    new = await _read(await completed(wanted.change, live.definition))
+    now, then = await _read(live.definition), await _read(before.definition)
+    # A try that failed has given the stack its new definition, and left servers that still have the earlier one.
+    found = leaving_first(
+        live.stack, contents, lambda server_id: then if server_id in before.slot_by_server else now, new
+    )
+    volumes = {r.physical_id for r in contents.resources if r.type == VOLUME}
+    # Their replacements failed, and those that come now need these volumes.
+    left = [
+        r.physical_id
+        for r in contents.replaced
+        if r.type == SERVER and volumes.intersection(contents.server_by_id[r.physical_id].volume_ids)
+    ]
+    going = dict.fromkeys((*wanted.leaving_first, *(r.physical_id for r in found), *left))
+    marked = [r for r in found if r not in wanted.unhealthy]
+    return replace(wanted, unhealthy=[*wanted.unhealthy, *marked], leaving_first=tuple(going))
+
+
+async def repaired(wanted: Wanted, live: LiveStack, made_by: str) -> Wanted:
+    """Return the change such that it reaches the members of groups whose last change did not succeed."""
+    groups = unfinished_groups(live.stack, live.contents.resources)
+    if not groups:
+        return wanted
+    after = await completed(wanted.change, live.definition)
+    change = repairing(wanted.change, after, await nested(after.files), groups, mark=made_by)
+    return replace(wanted, change=change)
+
+
+async def _read(definition: StackDefinition) -> ReadDefinition:
+    return ReadDefinition(definition, await nested(definition.files))
