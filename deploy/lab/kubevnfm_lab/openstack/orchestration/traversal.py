@@ -77,10 +77,12 @@ class Traversal:
         # Another template file is the same kind, as in Heat; any other change of type means a replacement.
         if kind is resource.kind and self._can_stay(resource):
             resource.resource_type = resource_type
+            required = resource.requires
             try:
                 await self._update_one(resource, definition)
             except UpdateReplace:
-                pass
+                # What the old one has required leaves after it.
+                resource.requires = required
             else:
                 return
         await self._replace(resource, definition, resource_type, kind)
