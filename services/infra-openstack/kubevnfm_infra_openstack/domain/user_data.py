@@ -104,7 +104,8 @@ def has_numbered_resources(flavour: PackageFlavour, template: Template, servers:
     patterns = {vdu for vdu in flavour.vnfd.vdus if vdu in resources_of(flavour.hot.top.body)}
     patterns.difference_update(resources_of(template))
     made = [(server.group or server.name, server.vdu_id) for server in servers if server.vdu_id in patterns]
-    return bool(patterns) and all(name.rpartition("-")[0] == vdu and _is_number(name) for name, vdu in made)
+    # Without a machine, the VDU is one that only the new package has.
+    return bool(made) and all(name.rpartition("-")[0] == vdu and _is_number(name) for name, vdu in made)
 
 
 def named_class(request: SolObject) -> UserData | None:
