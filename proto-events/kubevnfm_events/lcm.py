@@ -241,6 +241,8 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """ExtVirtualLinkInfo in SOL003 v3 form."""
     modifications_triggered_by_vnf_pkg_change: dict[str, object] | None = None
     """SOL003 v3 only."""
+    vnf_snapshot_info_id: str | None = None
+    """CREATE_SNAPSHOT and REVERT_TO_SNAPSHOT: the individual VNF snapshot."""
     change_metadata: dict[str, object] | None = None
     """``resourceChanges.metadata``: the objects that a FORCEFUL termination leaves, by ``kubevnfm_left``."""
 

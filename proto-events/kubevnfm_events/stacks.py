@@ -92,6 +92,8 @@ class ServerFacts(Facts):
     """The ports that are bound to the server, whether the template declares them or not, and their floating IPs; of the
     floating IPs that no port has, those in the server's nested stack."""
     image_id: str | None = None
+    is_reverted: bool = False
+    """Whether the image is that of a VNF snapshot, to which an operation has reverted the machine."""
     flavor: str | None = None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,16 @@ from packages.vm_packages import (
     ON_LINK,
     OTHER_IMAGE,
     TWO_FLAVOURS,
+    WITH_VOLUME,
     boot_volume,
     on_link,
     on_link_request,
     other_image,
     two_flavours,
+    with_volume,
 )
 from patience import until
+from real.real_cloud import RealCloud, connected
 from servers.wirings import in_six
 
 CP = "VDU1_CP1"
@@ -468,6 +473,62 @@ def states(view: dict[str, Any]) -> dict[str, str]:
 
 def vdus(shown: dict[str, Any]) -> list[str]:
     return sorted(one["vduId"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"])
+
+
+@in_six
+async def test_a_vnf_goes_back_to_its_snapshot(user: User, lab: LabControl, tmp_path: Path) -> None:
+    """API-171, API-172, API-173, API-174."""
+    cloud = await asyncio.to_thread(connected, user.installation.lab.vim())
+    vnfd_id = await package_of(user, WITH_VOLUME, with_volume(tmp_path))
+    instance_id = await user.create(vnfd_id)
+    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    (server_id,) = servers_of(await user.instance(instance_id))
+    (before,) = [one for one in (await lab.inventory())["servers"] if one["id"] == server_id]
+    (volume,) = [one for one in (await lab.inventory())["volumes"] if instance_id in one["name"]]
+    info_id = (await user.lcm("POST", "/vnf_snapshots", {})).must(201).json["id"]
+    path, wanted = f"/vnf_snapshots/{info_id}", {"vnfSnapshotInfoId": info_id}
+    async with written(lab):
+        await user.do(instance_id, "create_snapshot", wanted)
+    (vnfc,) = (await user.lcm("GET", path)).must(200).json["vnfSnapshot"]["vnfcSnapshots"]
+    image_id = vnfc["computeSnapshotResource"]["resourceId"]
+    (storage,) = vnfc["storageSnapshotResources"]
+    assert storage["storageResourceId"] == volume["id"]
+    snapshot_id = storage["storageSnapshotResource"]["resourceId"]
+    image, snapshot = await asyncio.gather(
+        asyncio.to_thread(cloud.image.get_image, image_id),
+        asyncio.to_thread(cloud.block_storage.get_snapshot, snapshot_id),
+    )
+    assert (image.status, snapshot.status, snapshot.volume_id) == ("active", "available", volume["id"])
+
+    operation = await user.start(instance_id, "revert_to_snapshot", wanted)
+    view = await user.rest(operation)
+    assert view["state"] == "COMPLETED", view
+    assert affected(await user.occurrence(operation)) == ["MODIFIED"]
+    (after,) = [one for one in (await lab.inventory())["servers"] if one["id"] == server_id]
+    same = ("name", "status", "addresses")
+    assert [after[name] for name in same] == [before[name] for name in same]
+    server = await asyncio.to_thread(cloud.compute.get_server, server_id)
+    assert (server.image.id, [one["id"] for one in server.attached_volumes]) == (image_id, [volume["id"]])
+    # The machines can still be changed, although one has another image than its template says.
+    await user.do(instance_id, "scale", {**sample_body("vm", "scale_out"), "numberOfSteps": "1"})
+    refused = (await user.ask(instance_id, "revert_to_snapshot", wanted)).must(409)
+    assert "scale it to the machines of the snapshot first" in refused.detail
+    assert "delete the VNF snapshot first" in (await user.ask(instance_id, "terminate", GRACEFUL)).must(409).detail
+
+    (await user.lcm("DELETE", path)).must(204)
+
+    async def are_gone() -> bool | None:
+        images = await asyncio.to_thread(lambda: {one.id for one in cloud.image.images()})
+        snapshots = await asyncio.to_thread(lambda: {one.id for one in cloud.block_storage.snapshots()})
+        return (image_id not in images and snapshot_id not in snapshots) or None
+
+    await until(are_gone)
+    await user.terminate(instance_id)
+
+
+def written(lab: LabControl) -> AbstractAsyncContextManager[None]:
+    """Return the block in which images of snapshots are written, if the cloud's hypervisor does not do it itself."""
+    return lab.snapshots_are_written() if isinstance(lab, RealCloud) else nullcontext()
 
 
 async def vnfcs(user: User, instance_id: str) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ async def test_a_vm_is_instantiated_shown_terminated_and_deleted(user: User, lab
     shown = await user.instance(instance_id)
     assert shown["instantiationState"] == "INSTANTIATED"
     tasks = {"terminate", "scale", "scaleToLevel", "heal", "operate", "changeExtConn", "changeCurrentVnfPkg"}
+    tasks |= {"createSnapshot", "revertToSnapshot"}
     assert set(shown["_links"]) == {"self", *tasks}
     (server,) = [one for one in (await lab.inventory())["servers"] if instance_id in one["name"]]
     (vnfc,) = shown["instantiatedVnfInfo"]["vnfcResourceInfo"]

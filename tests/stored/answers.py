@@ -35,6 +35,7 @@ from kubevnfm_events.objects import (
     VolumesHeld,
     VolumesReleased,
 )
+from kubevnfm_events.snapshots import MachineReverted, MachineSnapshot, SnapshotRemoved, SnapshotTaken
 from kubevnfm_events.stacks import (
     NetworkFacts,
     PortFacts,
@@ -146,6 +147,17 @@ VM_ANSWERS: Final[Mapping[str, Event]] = {
         for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
     },
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STOPPED"),
+    "infra.openstack.take_snapshot": SnapshotTaken(
+        machine=MachineSnapshot(
+            vnfc_id="vnfc-VDU1-1",
+            server_id="server-VDU1-1",
+            image_id="image-2",
+            started_at=MADE_AT,
+            finished_at=MADE_AT,
+        )
+    ),
+    "infra.openstack.remove_snapshot": SnapshotRemoved(snapshot_id="snapshot-1", vnfc_id="vnfc-VDU1-1"),
+    "infra.openstack.revert_machine": MachineReverted(server_id="server-VDU1-1", image_id="image-2"),
     "mgmt.run_script": ScriptDone(
         answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),))
     ),

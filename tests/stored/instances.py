@@ -55,6 +55,20 @@ def vm_of_two_flavours(version: str = "v2", before: Sequence[tuple[str, object]]
     return setup
 
 
+async def vm_with_snapshot(script: Script) -> str:
+    """Return an instance that is INSTANTIATED, of which a snapshot was taken."""
+    instance_id = await live_vm(script)
+    await script.make_snapshot_info()
+    await script.do(instance_id, "create_snapshot", {"vnfSnapshotInfoId": script.snapshot_info_id})
+    return instance_id
+
+
+async def vm_without_snapshot(script: Script) -> str:
+    """Return an instance that is INSTANTIATED, and an individual VNF snapshot that is empty."""
+    await script.make_snapshot_info()
+    return await live_vm(script)
+
+
 async def vm_and_another_package(script: Script) -> str:
     """Return an instance that is INSTANTIATED; the package that it can change to is there too."""
     instance_id = await live_vm(script)

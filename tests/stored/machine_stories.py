@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from answers import SCRIPT_LEFT, VM_ANSWERS, vm_stack
-from instances import live_vm, scripted_vm, vm, vm_and_another_package, vm_body, vm_of_two_flavours
+from instances import (
+    live_vm,
+    scripted_vm,
+    vm,
+    vm_and_another_package,
+    vm_body,
+    vm_of_two_flavours,
+    vm_with_snapshot,
+    vm_without_snapshot,
+)
 from kubevnfm_events.stacks import ResourcesChanged, ServersOperated
 from packages.package_variants import OTHER_VM
 from packages.vm_packages import OTHER_IMAGE
@@ -72,6 +81,16 @@ def change_back(task: str, body: object, step: str) -> Play:
     return play(vm_of_two_flavours(), ask(task, body), fail(step, "rollback"), succeed(step), ends="ROLLED_BACK")
 
 
+def with_snapshot(task: str) -> Play:
+    """Ask for an operation with the individual VNF snapshot of the set-up."""
+
+    async def part(script: Script) -> None:
+        await script.ask(task, {"vnfSnapshotInfoId": script.snapshot_info_id})
+
+    return part
+
+
+_TAKE: Final = "snapshot/vnfc-VDU1-1"
 _UNDECIDED: Final = 1_000_000
 _HEAL_ALL: Final = {"cause": "all of it", "additionalParams": {"all": True}}
 _ASK_VM: Final = ask("instantiate", vm_body())
@@ -152,6 +171,19 @@ MACHINE_STORIES: Final[Mapping[str, Story]] = {
     "operate-stop": Story(change("operate", _STOP, "operate_servers")),
     "operate-start": Story(
         change("operate", {"changeStateTo": "STARTED"}, "operate_servers", before=[("operate", _STOP)]), _STARTED
+    ),
+    "create-snapshot": Story(play(vm_without_snapshot, with_snapshot("create_snapshot"), retry(_TAKE))),
+    "create-snapshot-rolled-back": Story(
+        play(
+            vm_without_snapshot,
+            with_snapshot("create_snapshot"),
+            fail(_TAKE, "rollback"),
+            succeed(_TAKE),
+            ends="ROLLED_BACK",
+        )
+    ),
+    "revert-to-snapshot": Story(
+        play(vm_with_snapshot, with_snapshot("revert_to_snapshot"), retry("revert/vnfc-VDU1-1"))
     ),
     "connect": Story(change("change_ext_conn", sample_request("vm", "change_ext_conn"), "change_connections")),
     "connect-v1": Story(

@@ -19,7 +19,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
 from worlds.lcm_world import FragileStore
-from worlds.stored_operations import INSTANCES, OPERATIONS, Json
+from worlds.stored_operations import INSTANCES, OPERATIONS, SNAPSHOTS, Json
 from worlds.watched_store import WatchedStore
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,12 +90,15 @@ class Record:
 
     def add(self, collection: str, id: str, body: Mapping[str, Any] | None, outbox: Sequence[Outgoing]) -> None:
         """Add a write that was done; ``body``: None after a deletion."""
-        if collection not in {OPERATIONS, INSTANCES}:
+        if collection not in {OPERATIONS, INSTANCES, SNAPSHOTS}:
             return
         if body is None:
             self._documents.pop((collection, id), None)
         else:
             self._documents[collection, id] = self._renamed(body)
+        # A part of the next moment: by itself it moves no operation.
+        if collection == SNAPSHOTS:
+            return
         messages = [self._as_in_every_run(self._renamed(message.document)) for message in outbox]
         self.moments.append(
             Moment(rfc3339(self.clock.now()), dict(self._documents), (collection, id), messages, body is None)

@@ -16,7 +16,7 @@ from recording import Record, RecordingStore, StoryClock, counted_ids
 from servers.nfvo import StubNfvo
 from worlds.lcm_builders import ANSWERS
 from worlds.lcm_world import Storage, World, lcm_world
-from worlds.stored_operations import INSTANCES, OPERATIONS, Json
+from worlds.stored_operations import INSTANCES, OPERATIONS, SNAPSHOTS, Json
 from worlds.stored_replay import NFVO, ROOT
 
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -31,7 +31,7 @@ class Script:
         assert isinstance(world.store, RecordingStore)
         self._store = world.store
         self.record = Record(clock, {nfvo.url: NFVO} if nfvo is not None else {})
-        self.operation_id = self.instance_id = self.package_id = ""
+        self.operation_id = self.instance_id = self.package_id = self.snapshot_info_id = ""
 
     def answers_with(self, answers: Answers, remains: dict[str, object] | None = None) -> None:
         """Set what the services answer from now on."""
@@ -47,6 +47,10 @@ class Script:
         await self.settled(operation_id)
         return operation_id
 
+    async def make_snapshot_info(self) -> None:
+        """Make an individual VNF snapshot, which is empty."""
+        self.snapshot_info_id = (await self.world.lcm("POST", "/vnf_snapshots", {})).must(201).json["id"]
+
     async def settled(self, operation_id: str) -> None:
         """Wait until an operation is COMPLETED, and everything is stored."""
         await self.reaches("COMPLETED", operation_id)
@@ -58,7 +62,7 @@ class Script:
         self.world.twins.waiting = set(ANSWERS)
         known = {
             (collection, stored.id): stored.body
-            for collection in (INSTANCES, OPERATIONS)
+            for collection in (INSTANCES, OPERATIONS, SNAPSHOTS)
             for stored in await self._store.find(collection, Query(limit=100))
             if stored.body.get("operationState") != "COMPLETED"
         }

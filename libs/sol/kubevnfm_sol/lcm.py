@@ -35,6 +35,8 @@ class OperationType(StrEnum):
     CHANGE_EXT_CONN = "CHANGE_EXT_CONN"
     MODIFY_INFO = "MODIFY_INFO"
     CHANGE_VNFPKG = "CHANGE_VNFPKG"
+    CREATE_SNAPSHOT = "CREATE_SNAPSHOT"
+    REVERT_TO_SNAPSHOT = "REVERT_TO_SNAPSHOT"
 
 
 class OperationState(StrEnum):
@@ -258,5 +260,7 @@ class VnfLcmOpOcc(SolType):
     changed_ext_connectivity: tuple[ExtVirtualLinkInfo, ...] | None = None
     modifications_triggered_by_vnf_pkg_change: SecretParams | None = None
     """CHANGE_VNFPKG alone; v2 only."""
+    vnf_snapshot_info_id: str | None = None
+    """CREATE_SNAPSHOT and REVERT_TO_SNAPSHOT alone; v2 only."""
     warnings: tuple[str, ...] | None = None
     """Parts of the request that are not used; v2 only."""

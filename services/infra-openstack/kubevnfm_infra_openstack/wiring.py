@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
 from kubevnfm_events.kuryr import AwaitTrunks, PrepareKuryr, RemoveKuryr
+from kubevnfm_events.snapshots import RemoveSnapshot, RevertMachine, TakeSnapshot
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
@@ -34,6 +35,7 @@ from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_infra_openstack.kuryr_handlers import KuryrHandlers
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.settings import Settings
+from kubevnfm_infra_openstack.snapshot_handlers import SnapshotHandlers
 
 SERVICE = "infra-openstack"
 LAYER = "Stack"
@@ -70,6 +72,7 @@ async def infra_openstack(
         )
         kuryr = KuryrHandlers(clouds=clouds, vims=vims)
         servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)
+        snapshots = SnapshotHandlers(clouds=clouds, vims=vims, clock=clock)
         comparison = ComparisonHandler(clouds=clouds, vims=vims, bus=backends.bus, clock=clock)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(CreateResources, handlers.create_resources, abort=changes.abort)
@@ -80,6 +83,9 @@ async def infra_openstack(
         worker.handle(ChangeTemplate, changes.change_template, abort=changes.abort)
         worker.handle(RestoreResources, changes.restore_resources, abort=changes.abort)
         worker.handle(OperateServers, servers.operate_servers)
+        worker.handle(TakeSnapshot, snapshots.take_snapshot)
+        worker.handle(RemoveSnapshot, snapshots.remove_snapshot)
+        worker.handle(RevertMachine, snapshots.revert_machine)
         worker.handle(PrepareKuryr, kuryr.prepare_kuryr)
         worker.handle(AwaitTrunks, kuryr.await_trunks)
         worker.handle(RemoveKuryr, kuryr.remove_kuryr)

@@ -161,4 +161,4 @@ def judge(method: str, path: str, status: int, headers: Mapping[str, str], body:
     document.check(method, path, status, headers, body)
     etsi = etsi_schemas()
     if etsi is not None:
-        etsi.check(path, status, headers, body)
+        etsi.check(method, path, status, headers, body)

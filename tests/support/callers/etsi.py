@@ -32,6 +32,8 @@ _PACKAGE_NOTIFICATIONS: Final = (
 _FILE_BY_TYPE: Final = {
     "VnfInstance": _LCM,
     "VnfLcmOpOcc": _LCM,
+    "VnfSnapshotInfo": _LCM,
+    "VnfSnapshotInfoModifications": _LCM,
     "LccnSubscription": _LCM,
     "ProblemDetails": _GENERAL,
     "ApiVersionInformation": _GENERAL,
@@ -46,11 +48,14 @@ _FILE_BY_TYPE: Final = {
 _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_instances(/[^/]+)?", "VnfInstance"),
     (r"/vnflcm/v2/vnf_lcm_op_occs(/[^/]+(/fail)?)?", "VnfLcmOpOcc"),
+    (r"/vnflcm/v2/vnf_snapshots(/[^/]+)?", "VnfSnapshotInfo"),
     (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
     (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
     (r"/vnfpkgm/v[12]/subscriptions(/[^/]+)?", "PkgmSubscription"),
     (r"/vnfpkgm/v[12]/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
+_CHANGED: Final = {"VnfSnapshotInfo": "VnfSnapshotInfoModifications"}
+"""The type that a PATCH answers with."""
 _JUDGED: Final = (
     "/vnflcm/v2/",
     "/vnfpkgm/v1/subscriptions",
@@ -75,6 +80,18 @@ def _scale_level(definitions: Tree) -> None:
     properties = definitions["ScaleInfo"]["properties"]
     del properties["scaleToLevel"]
     properties["scaleLevel"] = {"type": "integer"}
+
+
+def _snapshots(definitions: Tree) -> None:
+    """The files require attributes of an earlier version, triggeredAt, vnfInfo and vnfcResourceId, which they do not declare.
+
+    They also require vnfcSnapshots, which lists have to leave out unless it is asked for.
+    """
+    for name in ("VnfSnapshot", "VnfcSnapshotInfo"):
+        of = definitions[name]
+        undeclared = [one for one in of["required"] if one not in of["properties"]]
+        assert undeclared
+        of["required"] = [one for one in of["required"] if one in of["properties"] and one != "vnfcSnapshots"]
 
 
 def _no_external_cps(definitions: Tree) -> None:
@@ -134,6 +151,7 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
         _without("IpOverEthernetAddressData", "oneOf"),  # meant for each of ipAddresses
     ),
     _LCM: (
+        _snapshots,
         _no_external_cps,
         _metadata_of_vips,
         _without("VnfLcmOpOcc", "oneOf"),  # it requires one of two attributes; an ordinary occurrence has neither
@@ -183,7 +201,7 @@ class EtsiSchemas:
         wrong = misfit(self._validators[name], body)
         assert not wrong, f"ETSI's {name}: {wrong}"
 
-    def check(self, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    def check(self, method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Raise AssertionError if the response violates ETSI's schema. Resources without a schema are not checked."""
         path, _, query = path.partition("?")
         if "fields=" in query or "exclude_default" in query:
@@ -195,6 +213,7 @@ class EtsiSchemas:
             self.check_type("ProblemDetails", document)
             return
         name = next(name for pattern, name in _TYPE_BY_PATH if re.fullmatch(pattern, path))
+        name = _CHANGED.get(name, name) if method == "PATCH" else name
         for each in document if isinstance(document, list) else [document]:
             self.check_type(name, each)
 

@@ -18,6 +18,7 @@ TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
 OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
 TWO_POINTS: Final = "7c8fd45e-2b0f-4a39-9c57-840a7f1e3d92"
 ON_LINK: Final = {number: f"8d90e56f-3c1a-4b4a-ad68-951b8a2f4e0{number}" for number in (1, 2, 3)}
+WITH_VOLUME: Final = "1c4f2f0c-5a4b-4d3a-8d5b-6f3b2d9c7a11"
 MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 BOOT_VOLUME: Final = {
     "hot": "8d90e56f-3c1a-4b4a-8d68-951b80a4e201",
@@ -102,6 +103,23 @@ def without_base_hot(folder: Path) -> bytes:
     """Return the sample without Base HOT: its VNFD decides, and its ports can be all that a request says."""
     root = folder / "without-base-hot"
     shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "BaseHOT"))
+    return _packed(root)
+
+
+@made_once
+def with_volume(folder: Path) -> bytes:
+    """Return a package without Base HOT, whose machines have a volume beside their disk."""
+    root = folder / "with-volume"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "BaseHOT"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    nodes = vnfd["topology_template"]["node_templates"]
+    nodes["VNF"]["properties"]["descriptor_id"] = WITH_VOLUME
+    nodes["data"] = {
+        "type": "tosca.nodes.nfv.Vdu.VirtualBlockStorage",
+        "properties": {"virtual_block_storage_data": {"size_of_storage": "1 GB", "rdma_enabled": False}},
+    }
+    nodes["VDU1"].setdefault("requirements", []).append({"virtual_storage": "data"})
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd, sort_keys=False), encoding="utf-8")
     return _packed(root)
 
 

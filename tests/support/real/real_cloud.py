@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import openstack
@@ -77,6 +78,34 @@ class RealCloud:
         """Return the kind and name of everything that belongs to a stack of a VNF."""
         found = await self.inventory()
         return {f"{kind}/{thing['name']}" for kind in found for thing in found[kind] if kind != "ports"}
+
+    @asynccontextmanager
+    async def snapshots_are_written(self) -> AsyncIterator[None]:
+        """Write the images of snapshots while the block runs: Nova's fake hypervisor leaves them queued."""
+
+        async def write() -> None:
+            while True:
+                await asyncio.to_thread(self._write_queued)
+                await asyncio.sleep(0.5)
+
+        writing = asyncio.create_task(write())
+        try:
+            yield
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    def _write_queued(self) -> None:
+        images = self._connection.image
+        for image in images.get("/images", params={"status": "queued", "image_type": "snapshot"}).json()["images"]:
+            path = f"/images/{image['id']}"
+            formats = [
+                {"op": "replace", "path": f"/{name}", "value": value}
+                for name, value in (("disk_format", "raw"), ("container_format", "bare"))
+            ]
+            patch = "application/openstack-images-v2.1-json-patch"
+            images.patch(path, json=formats, headers={"Content-Type": patch})
+            images.put(f"{path}/file", data=bytes(4096), headers={"Content-Type": "application/octet-stream"})
 
     def _inventory(self) -> dict[str, list[dict[str, Any]]]:
         # Heat lists a deleted stack for a moment.

@@ -39,6 +39,14 @@ from kubevnfm_events.objects import (
     VolumesHeld,
     VolumesReleased,
 )
+from kubevnfm_events.snapshots import (
+    MachineReverted,
+    MachineSnapshot,
+    SnapshotForgotten,
+    SnapshotRecorded,
+    SnapshotRemoved,
+    SnapshotTaken,
+)
 from kubevnfm_events.stacks import (
     PortFacts,
     ResourcesChanged,
@@ -63,6 +71,7 @@ from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, ConnectV
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.snapshots import CreateSnapshotDraft, RevertToSnapshotDraft, Target
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
@@ -321,10 +330,34 @@ def an_operate_draft(**known: Any) -> OperateVmDraft:
     return OperateVmDraft(**{**facts, **known})
 
 
+ONE_MACHINE = RESOURCES.model_copy(update={"servers": RESOURCES.servers[-1:]})
+MACHINE_SNAPSHOTS = tuple(
+    MachineSnapshot(vnfc_id=server.vnfc_id, server_id=server.server_id, image_id=f"image-of-{server.server_id}")
+    for server in ONE_MACHINE.servers
+)
+
+
+def a_snapshot_draft(**known: Any) -> CreateSnapshotDraft:
+    return CreateSnapshotDraft(**{**_OF_SNAPSHOT, "occurrence_id": "op-1", **known})
+
+
+def a_revert_draft(**known: Any) -> RevertToSnapshotDraft:
+    targets = tuple(Target(vnfc_id=one.vnfc_id, snapshot=one, state="STARTED") for one in MACHINE_SNAPSHOTS)
+    return RevertToSnapshotDraft(**{**_OF_SNAPSHOT, "targets": targets, **known})
+
+
+_OF_SNAPSHOT: dict[str, Any] = {
+    "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "before": ONE_MACHINE,
+    "package": PACKAGE, "snapshot_info_id": "info-1", "snapshot_id": "snapshot-1",
+}  # fmt: skip
+
+
 _OPERATION_BY_PLAN = {
     ScaleVmDraft.plan: OperationType.SCALE,
     HealVmDraft.plan: OperationType.HEAL,
     OperateVmDraft.plan: OperationType.OPERATE,
+    CreateSnapshotDraft.plan: OperationType.CREATE_SNAPSHOT,
+    RevertToSnapshotDraft.plan: OperationType.REVERT_TO_SNAPSHOT,
     ConnectVmDraft.plan: OperationType.CHANGE_EXT_CONN,
     ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
@@ -382,6 +415,11 @@ ANSWERS: dict[str, Event] = {
         for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
     },
     "infra.openstack.operate_servers": ServersOperated(servers=("server-w1",), state="STOPPED"),
+    "infra.openstack.take_snapshot": SnapshotTaken(machine=MACHINE_SNAPSHOTS[0]),
+    "infra.openstack.remove_snapshot": SnapshotRemoved(snapshot_id="snapshot-1", vnfc_id=MACHINE_SNAPSHOTS[0].vnfc_id),
+    "infra.openstack.revert_machine": MachineReverted(server_id="server-w1", image_id="image-of-server-w1"),
+    "lcm.record_snapshot": SnapshotRecorded(snapshot_info_id="info-1"),
+    "lcm.forget_snapshot": SnapshotForgotten(snapshot_info_id="info-1"),
     "infra.openstack.prepare_kuryr": KuryrPrepared(network=KURYR_NETWORK),
     "infra.openstack.remove_kuryr": KuryrRemoved(load_balancers=2, ports=5),
     "infra.openstack.await_trunks": TrunksReady(),

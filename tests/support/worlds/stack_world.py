@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from kubevnfm_cluster.kuryr import Kind
 from kubevnfm_events import Event, PackageRef, VimConnection
@@ -18,6 +18,7 @@ from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused,
 from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet
 from kubevnfm_infra_openstack.domain.ports import Cloud
 from kubevnfm_infra_openstack.domain.quota import Flavor
+from kubevnfm_infra_openstack.domain.snapshot_ports import SnapshotPort
 from kubevnfm_infra_openstack.domain.stack import (
     HeatResource,
     NovaServer,
@@ -320,7 +321,10 @@ class TwinClouds:
     networks: TwinNetworks = field(default_factory=TwinNetworks)
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        return Cloud(self.stacks, self.images, self.capacity, self.servers, self.kuryr, self.networks)
+        # Snapshots are tried in the lab, which has all of their services.
+        return Cloud(
+            self.stacks, self.images, self.capacity, self.servers, self.kuryr, self.networks, cast("SnapshotPort", None)
+        )
 
 
 @dataclass

@@ -25,6 +25,7 @@ NEXT: Final = "next"
 KEY_FILE: Final = "key.txt"
 OPERATIONS: Final = "vnf_lcm_op_occs"
 INSTANCES: Final = "vnf_instances"
+SNAPSHOTS: Final = "vnf_snapshots"
 _REFERENCE: Final = "$part"
 _WORTH_A_PART: Final = 200
 """Characters of JSON below which a repetition is written out."""

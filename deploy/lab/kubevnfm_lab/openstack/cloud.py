@@ -192,6 +192,10 @@ class Cloud:
                 }
                 for v in self.cinder.volumes.values()
             ],
+            "volume_snapshots": [
+                {"id": one.snapshot_id, "name": one.name, "volume_id": one.volume_id, "status": one.status}
+                for one in self.cinder.snapshots.by_id.values()
+            ],
             "volume_types": [
                 {"id": t.type_id, "name": t.name}
                 for t in self.cinder.types.by_id.values()

@@ -198,9 +198,9 @@ def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = N
     return web.Response(body=json.dumps(body).encode(), status=status, headers=headers, content_type="application/json")
 
 
-def no_content(status: int = 204) -> web.Response:
+def no_content(status: int = 204, headers: Mapping[str, str] | None = None) -> web.Response:
     """Return an answer without a body."""
-    return web.Response(status=status)
+    return web.Response(status=status, headers=headers)
 
 
 def base_url(request: web.Request) -> str:

@@ -15,6 +15,7 @@ from kubevnfm_infra_openstack.domain.quota import (
     RAM,
     SERVERS,
     VOLUME_GIB,
+    VOLUME_SNAPSHOTS,
     VOLUMES,
     Flavor,
 )
@@ -28,6 +29,7 @@ _NOVA: Final = {
 _CINDER: Final = {
     VOLUMES: ("maxTotalVolumes", "totalVolumesUsed"),
     VOLUME_GIB: ("maxTotalVolumeGigabytes", "totalGigabytesUsed"),
+    VOLUME_SNAPSHOTS: ("maxTotalSnapshots", "totalSnapshotsUsed"),
 }
 _NEUTRON: Final = {PORTS: "port", FLOATING_IPS: "floatingip"}
 _NOT_SHOWN: Final = frozenset({400, 403, 404, 405, 501})

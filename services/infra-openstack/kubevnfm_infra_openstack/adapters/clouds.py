@@ -16,6 +16,7 @@ from kubevnfm_infra_openstack.adapters.capacity import TenantCapacity
 from kubevnfm_infra_openstack.adapters.glance import GlanceImages
 from kubevnfm_infra_openstack.adapters.heat import HeatStacks
 from kubevnfm_infra_openstack.adapters.kuryr import KuryrCloud
+from kubevnfm_infra_openstack.adapters.machine_snapshots import MachineSnapshots
 from kubevnfm_infra_openstack.adapters.networks import NeutronNetworks
 from kubevnfm_infra_openstack.adapters.nova import NovaServers
 from kubevnfm_infra_openstack.adapters.tenants import Tenant, access_data
@@ -65,6 +66,7 @@ class OpenStackClouds:
                 NovaServers(tenant),
                 KuryrCloud(tenant),
                 NeutronNetworks(tenant),
+                MachineSnapshots(tenant),
             )
             connected = self._connected[key] = _Connected(tenant, stacks, cloud)
             if len(self._connected) > self._most_tenants:

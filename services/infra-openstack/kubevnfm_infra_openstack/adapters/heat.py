@@ -25,6 +25,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     VimRefused,
 )
 from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.snapshot_ports import REVERTED_TO
 from kubevnfm_infra_openstack.domain.stack import (
     FloatingIp,
     HeatResource,
@@ -348,6 +349,9 @@ def _server(document: Document) -> NovaServer:
         host=document.get("OS-EXT-SRV-ATTR:host") or document.get("hostId") or None,
         zone=document.get("OS-EXT-AZ:availability_zone") or None,
         image_id=image.get("id") if isinstance(image, Mapping) else None,
+        is_reverted=isinstance(image, Mapping)
+        and bool(image)
+        and (document.get("metadata") or {}).get(REVERTED_TO) == image.get("id"),
         flavor=flavor.get("original_name") or flavor.get("id"),
         created_at=_moment(document.get("created")),
         volume_ids=tuple(volume["id"] for volume in document.get("os-extended-volumes:volumes_attached") or ()),

@@ -72,9 +72,14 @@ class NovaServers:
         _check(response, f"server {id}: {action}")
 
 
+def is_busy(response: requests.Response) -> bool:
+    """Return whether Nova refuses an action because of the state that the server is in now."""
+    return response.status_code == 409 and _IN_ANOTHER_STATE in reason_of(response)
+
+
 def _check(response: requests.Response, what: str) -> None:
     if response.ok:
         return
     reason = reason_of(response)
-    if not (response.status_code == 409 and _IN_ANOTHER_STATE in reason):
+    if not is_busy(response):
         raise ServerNotOperable(f"{what}: {reason}")

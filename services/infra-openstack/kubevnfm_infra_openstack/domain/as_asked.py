@@ -115,7 +115,8 @@ def _server_differences(asked: AskedStack, shown: StackResources, flavors: Mappi
         if flavor is not None and server.flavor is not None and not _is_flavor(flavor, server.flavor, flavors):
             yield f"{name}: asked for flavor {flavor}, shown {server.flavor}"
         image = asked.images.get(server.vdu_id)
-        if image is not None and server.image_id is not None and server.image_id != image:
+        # A machine that was reverted to a VNF snapshot has the image of that, until it is replaced.
+        if image is not None and server.image_id not in (None, image) and not server.is_reverted:
             yield f"{name}: asked for image {image}, shown {server.image_id}"
         zones = asked.zones.get(server.vdu_id) or ()
         # `zone:host` is a host of the zone.

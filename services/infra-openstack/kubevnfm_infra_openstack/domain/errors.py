@@ -114,6 +114,20 @@ class ServerNotOperable(VnfmError, code="server-not-operable", title="Starting o
     """Nova cannot start or stop a server; the message gives its state."""
 
 
+class SnapshotFailed(VnfmError, code="snapshot-failed", title="Creating a snapshot failed"):
+    """Nova or Cinder could not make a part of a snapshot; the message names it and its state."""
+
+
+class SnapshotNotDeleted(VnfmError, code="snapshot-not-deleted", title="Deleting a snapshot failed", retryable=True):
+    """A part of a snapshot could not be deleted; the message names it and quotes the reason."""
+
+    # Often a volume that was made from it blocks it, and the next attempt succeeds.
+
+
+class RevertFailed(VnfmError, code="revert-failed", title="Reverting to a snapshot failed"):
+    """A machine or a volume could not be put back, or does not show what was asked for; the message names it."""
+
+
 class StackNotDeleted(VnfmError, code="stack-not-deleted", title=DELETION, retryable=True):
     """Heat could not delete a resource of the stack."""
 

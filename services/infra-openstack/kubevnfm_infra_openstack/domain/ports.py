@@ -17,6 +17,7 @@ from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 from kubevnfm_infra_openstack.domain.kuryr import KuryrPort
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.request import SolObject
+from kubevnfm_infra_openstack.domain.snapshot_ports import SnapshotPort
 from kubevnfm_infra_openstack.domain.stack import (
     HeatResource,
     Stack,
@@ -194,6 +195,7 @@ class Cloud:
     servers: ServerPort
     kuryr: KuryrPort
     networks: NetworkPort
+    snapshots: SnapshotPort
 
 
 class Clouds(Protocol):

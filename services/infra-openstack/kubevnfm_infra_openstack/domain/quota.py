@@ -37,6 +37,7 @@ PORTS: Final = "ports"
 FLOATING_IPS: Final = "floating IPs"
 VOLUMES: Final = "volumes"
 VOLUME_GIB: Final = "volume capacity (GiB)"
+VOLUME_SNAPSHOTS: Final = "volume snapshots"
 
 Demand = Mapping[str, int]
 """The amount that is needed, by one of the names above; only positive amounts."""

@@ -191,6 +191,7 @@ def _server(resource: HeatResource, tree: Nesting, contents: StackContents, vdus
         created_at=nova.created_at,
         ports=_server_ports(resource, tree, contents),
         image_id=nova.image_id,
+        is_reverted=nova.is_reverted,
         flavor=nova.flavor,
     )
 

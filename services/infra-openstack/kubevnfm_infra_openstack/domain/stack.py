@@ -209,6 +209,8 @@ class NovaServer:
     host: str | None = None
     zone: str | None = None
     image_id: str | None = None
+    is_reverted: bool = False
+    """Whether the image is the one to which an operation has reverted the server."""
     flavor: str | None = None
     created_at: datetime | None = None
     volume_ids: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
+from kubevnfm_events.snapshots import ForgetSnapshot, RecordSnapshot
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
@@ -25,7 +26,7 @@ from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.containers.followed_vnfcs import FollowedVnfcs
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
-from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision
+from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision, snapshot
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -37,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.core.output_updates import OutputUpdates
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue, PackageFetches
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
+from kubevnfm_lcm_api.lifecycle.core.snapshots import Snapshots
 from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
@@ -49,7 +51,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import STEP as ROTATION_STEP
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 
-OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION)
+OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION, snapshot.COLLECTION)
 """Collections whose documents carry messages to send."""
 INDEXES = {
     instance.COLLECTION: [
@@ -79,6 +81,11 @@ INDEXES = {
         Index(["vnfInstanceId", revision.NUMBER], sparse=True),
     ],
     progress.COLLECTION: [Index(["operationId"])],
+    snapshot.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["vnfSnapshot/vnfInstanceId"], sparse=True),
+        Index([snapshot.VIM], sparse=True),
+    ],
 }
 _DEADLINES_EVERY_S: Final = 30.0
 _PLACEMENTS_AT_ONCE: Final = 512
@@ -109,6 +116,9 @@ class LifecycleParts:
         worker.handle_direct(AdvanceOperation, self.services.engine.advance_operation)
         worker.handle(RemoveRemains, self.services.engine.remove_remains)
         worker.handle(MarkOrphans, self.marks.mark_orphans)
+        snapshots = self.services.requests.snapshots
+        worker.handle(RecordSnapshot, snapshots.record_snapshot)
+        worker.handle(ForgetSnapshot, snapshots.forget_snapshot)
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
@@ -179,6 +189,7 @@ async def lifecycle_parts(
             Revisions(store, most_revisions),
             protected,
             fetches,
+            Snapshots(store=store, outbox=outbox, ring=ring, clock=clock),
             ring,
             is_granted_outside=grants is not None,
         ),

@@ -84,7 +84,7 @@ async def test_an_instantiated_instance_is_a_list_in_v1_and_a_map_in_v2(world: W
     assert "metadata" not in info1
     assert [vnfc["id"] for vnfc in info1["vnfcInfo"]] == [vnfc["id"] for vnfc in info2["vnfcInfo"]]
     tasks = {"terminate", "scale", "scaleToLevel", "heal", "operate", "changeExtConn"}
-    assert set(v2["_links"]) == {"self", *tasks, "changeCurrentVnfPkg"}
+    assert set(v2["_links"]) == {"self", *tasks, "changeCurrentVnfPkg", "createSnapshot", "revertToSnapshot"}
     assert set(v1["_links"]) == {"self", *tasks}
     assert "s3cret" not in str(v1) + str(v2)
 

@@ -51,6 +51,8 @@ TASKS: Mapping[str, Any] = {
     "change_ext_conn": CHANGE,
     "change_flavour": {"newFlavourId": "large"},
     "change_vnfpkg": {"vnfdId": TWO_FLAVOURS},
+    "create_snapshot": {"vnfSnapshotInfoId": "info-1"},
+    "revert_to_snapshot": {"vnfSnapshotInfoId": "info-1"},
 }
 
 
@@ -440,7 +442,7 @@ async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
     instance_id = await deployed(world)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal", "changeCurrentVnfPkg"}
-    for task in ("operate", "change_ext_conn", "change_flavour"):
+    for task in ("operate", "change_ext_conn", "change_flavour", "create_snapshot", "revert_to_snapshot"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "CNF" in problem["detail"]
 
@@ -683,7 +685,7 @@ async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:
     await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal"}
-    for task in ("operate", "change_ext_conn"):
+    for task in ("operate", "change_ext_conn", "create_snapshot", "revert_to_snapshot"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "clusters support instantiate, scale, scale to level, heal and terminate only" in problem["detail"]
 

@@ -43,6 +43,8 @@ from worlds.lcm_builders import (
     a_cnf_draft,
     a_cnf_modification,
     a_cnf_terminate_draft,
+    a_revert_draft,
+    a_snapshot_draft,
     a_terminate_draft,
     a_workload_draft,
     a_workload_heal_draft,
@@ -117,6 +119,9 @@ DRAFTS = {
     "change flavour": a_change_draft(ReplaceVmDraft),
     "rolling change": a_change_draft(ReplaceVmDraft, rolling=("master_instance", "worker_instance")),
     "operate": an_operate_draft(),
+    "create snapshot": a_snapshot_draft(),
+    "create snapshot with scripts": scripted(a_snapshot_draft(), "create_snapshot"),
+    "revert to snapshot": a_revert_draft(),
     "modify cnf": a_cnf_modification(),
     "scale out cnf": a_cnf_change(ScaleCnfDraft),
     "scale in cnf": a_cnf_change(ScaleCnfDraft, vdu_counts={"web": -1}),
@@ -167,7 +172,9 @@ OTHER_THAN_ORDERED = {
 }
 """By kind of step, the attributes that its command has otherwise."""
 IRREVERSIBLE = tuple(
-    name for name in DRAFTS if name.startswith(("terminate", "scale in", "heal", "roll out")) and name != "heal"
+    name
+    for name in DRAFTS
+    if name.startswith(("terminate", "scale in", "heal", "roll out", "revert to")) and name != "heal"
 )
 """All heals but that of single machines, which restores the stack."""
 

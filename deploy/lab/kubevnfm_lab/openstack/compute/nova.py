@@ -6,11 +6,12 @@ import asyncio
 import base64
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from kubevnfm_lab.openstack.compute.records import AttachedVolume, KeyPair, Server, ServerGroup, ServerRequest
 from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
 from kubevnfm_lab.openstack.ids import now_micro, now_z
+from kubevnfm_lab.openstack.image.glance import Glance, Image
 from kubevnfm_lab.openstack.network.neutron import Neutron, ipv4_addresses
 from kubevnfm_lab.openstack.network.records import Port
 from kubevnfm_lab.openstack.quotas import Quotas
@@ -197,15 +198,35 @@ class Nova:
             await self._machines.stop(server.server_id)
         await self.start(server)
 
-    async def rebuild(self, server: Server, image_id: str | None) -> None:
-        """Give a server a fresh disk; it keeps its id, ports and volumes."""
+    def begin_rebuild(self, server: Server, image_id: str | None, metadata: Mapping[str, str] | None = None) -> None:
+        """Note the new image, and the metadata that take the place of all earlier ones."""
         server.image_id = image_id or server.image_id
         server.image_min_disk_gib = server.flavor.disk_gib if server.image_id else 0
+        if metadata is not None:
+            server.metadata = {str(key): str(value) for key, value in metadata.items()}
         server.status, server.task_state = "REBUILD", "rebuilding"
+
+    async def rebuild(self, server: Server) -> None:
+        """Give a server a fresh disk; it keeps its id, ports and volumes, and stays powered off if it was."""
+        was_stopped = server.vm_state == "stopped"
         await self._machines.destroy(server.server_id)
         await self._machines.boot(self._spec(server))
         server.launched_at = now_micro()
-        server.became("ACTIVE", "active", 1)
+        if was_stopped:
+            await self.stop(server)
+        else:
+            server.became("ACTIVE", "active", 1)
+
+    async def make_image(self, server: Server, image: Image, glance: Glance) -> None:
+        """Write the disk of a server to its image; if that fails, Nova deletes the image."""
+        if self._durations.server_action_s:
+            await asyncio.sleep(self._durations.server_action_s)
+        try:
+            await self._gate.enter("nova", "server_image", server.name)
+            await glance.upload(image, _disk(server))
+        except FaultInjected:
+            glance.images.pop(image.image_id, None)
+        server.task_state = None
 
     async def rewire(self, server: Server) -> None:
         """Let the machine listen on the server's current addresses.
@@ -423,3 +444,8 @@ class Nova:
         names = ", ".join(full)
         message = f"Quota exceeded for {names}: Requested {requested}, but already used {used} of {allowed}"
         return ServiceError("nova", 403, "TooManyInstances", message)
+
+
+async def _disk(server: Server) -> AsyncIterator[bytes]:
+    # Machines of the lab have no disk of their own to copy.
+    yield server.server_id.encode()

@@ -136,9 +136,16 @@ class ServersApi:
             self._spawn(self._nova.reboot(server))
         elif name == "rebuild":
             image = self._glance.find(str(argument.get("imageRef", "")))
+            _expect(server, name, "ACTIVE", "SHUTOFF", "ERROR")
+            if image is not None and image.status != "active":
+                raise bad_request("nova", f"Image {image.image_id} is not active.")
+            metadata = argument.get("metadata")
+            self._nova.begin_rebuild(server, image.image_id if image else None, metadata)
             # A rebuild answers with the server, unlike the other actions.
-            self._spawn(self._nova.rebuild(server, image.image_id if image else None))
+            self._spawn(self._nova.rebuild(server))
             return json_answer({"server": self._views.show(server, base_url(call.request), minor_of(call))}, 202)
+        elif name == "createImage":
+            return self._create_image(call, server, argument)
         elif name == "os-getConsoleOutput":
             lines = self._console_log(server.server_id).splitlines()
             length = argument.get("length")
@@ -150,6 +157,32 @@ class ServersApi:
         else:
             raise bad_request("nova", f"There is no such action: {name}")
         return no_content(202)
+
+    def _create_image(self, call: Call, server: Server, argument: Json) -> web.Response:
+        """Register an image of the server's disk; its bits come after the answer."""
+        _expect(server, "createImage", "ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED")
+        if server.task_state is not None:
+            message = f"Cannot 'createImage' instance {server.server_id} while it is in task_state {server.task_state}"
+            raise conflict("nova", "InstanceInvalidState", message)
+        given = {str(key): str(value) for key, value in (argument.get("metadata") or {}).items()}
+        image = self._glance.create(
+            server.project_id,
+            {
+                "name": str(argument.get("name", "")),
+                "visibility": "private",
+                "disk_format": "raw",
+                "container_format": "bare",
+                "min_disk": server.flavor.disk_gib,
+                "instance_uuid": server.server_id,
+                "base_image_ref": server.image_id or "",
+                "image_type": "snapshot",
+                **given,
+            },
+        )
+        server.task_state = "image_snapshot_pending"
+        self._spawn(self._nova.make_image(server, image, self._glance))
+        location = f"{base_url(call.request)}/image/images/{image.image_id}"
+        return no_content(202, {"Location": location})
 
     async def metadata(self, call: Call) -> web.Response:
         return json_answer({"metadata": self._server(call).metadata})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -11,6 +11,11 @@ from kubevnfm_lab.openstack.errors import bad_request
 from kubevnfm_lab.openstack.ids import now_z
 from kubevnfm_lab.openstack.image.glance import Glance, Image, no_such_image
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
+
+_NO_FILTERS: Final = frozenset(
+    {"tag", "marker", "limit", "sort", "sort_key", "sort_dir", "member_status", "os_hidden", "size_min", "size_max"}
+)
+"""The parameters of a list that name no property."""
 
 
 class ImageApi:
@@ -48,11 +53,8 @@ class ImageApi:
 
     async def list_images(self, call: Call) -> web.Response:
         """Return the images that are visible to the project and pass the filters."""
-        filters = {
-            key: call.query(key)
-            for key in ("name", "status", "visibility", "owner", "id")
-            if call.query(key) is not None
-        }
+        # Any other property is a filter too.
+        filters = {key: call.query(key) for key in call.request.query if key not in _NO_FILTERS}
         if (name := filters.get("name")) and name.startswith("in:"):
             # The operator takes a list of names, quoted if they have commas; one name is enough for the clients here.
             filters["name"] = name.removeprefix("in:").strip('"')

@@ -10,6 +10,7 @@ from aiohttp import web
 from kubevnfm_lab.openstack.errors import bad_request, not_found
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.volume.cinder import Cinder, Volume
+from kubevnfm_lab.openstack.volume.snapshots_api import VolumeSnapshotsApi
 from kubevnfm_lab.openstack.volume.types_api import VolumeTypesApi
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
@@ -39,8 +40,8 @@ class VolumeApi:
         wire.route("GET", root + "/os-quota-sets/{target}", "quota_show", self.quota)
         wire.route("GET", root + "/os-quota-sets/{target}/defaults", "quota_show", self.quota)
         wire.route("GET", root + "/os-availability-zone", "availability_zone_list", self.zones)
-        wire.route("GET", root + "/snapshots", "snapshot_list", self.snapshots)
-        wire.route("GET", root + "/snapshots/detail", "snapshot_list", self.snapshots)
+        wire.route("POST", root + "/volumes/{id}/metadata", "volume_metadata_set", self.set_metadata)
+        VolumeSnapshotsApi(cinder, wire, spawn=spawn)
 
     async def versions(self, call: Call) -> web.Response:
         version = {
@@ -98,6 +99,10 @@ class VolumeApi:
             for one in list(volume.attachments):
                 if argument.get("attachment_id") in (None, one.attachment_id):
                     self._cinder.detach(volume, one.server_id)
+        elif name == "revert":
+            snapshot_id = str(argument.get("snapshot_id", ""))
+            self._cinder.begin_reversal(volume, snapshot_id)
+            self._spawn(self._cinder.revert(volume, snapshot_id))
         elif name == "os-extend":
             self._cinder.extend(volume, int(argument.get("new_size", 0)))
         elif name == "os-retype":
@@ -118,7 +123,7 @@ class VolumeApi:
             "maxTotalBackupGigabytes": -1,
             "totalVolumesUsed": self._quotas.used(project, "volumes"),
             "totalGigabytesUsed": self._quotas.used(project, "gigabytes"),
-            "totalSnapshotsUsed": 0,
+            "totalSnapshotsUsed": self._quotas.used(call.project_id, "snapshots"),
             "totalBackupsUsed": 0,
             "totalBackupGigabytesUsed": 0,
         }
@@ -141,8 +146,10 @@ class VolumeApi:
         zone = {"zoneName": "nova", "zoneState": {"available": True}}
         return json_answer({"availabilityZoneInfo": [zone]})
 
-    async def snapshots(self, call: Call) -> web.Response:
-        return json_answer({"snapshots": []})
+    async def set_metadata(self, call: Call) -> web.Response:
+        volume, given = self._volume(call), call.part_of_body("cinder", "metadata")
+        volume.metadata.update({str(key): str(value) for key, value in given.items()})
+        return json_answer({"metadata": volume.metadata})
 
     def _volume(self, call: Call) -> Volume:
         _check_project(call)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubevnfm_lab.openstack.errors import ServiceError, bad_request, not_found
+from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
 from kubevnfm_lab.openstack.ids import new_uuid, now_micro
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.settings import Durations
+from kubevnfm_lab.openstack.volume.volume_snapshots import VolumeSnapshots
 from kubevnfm_lab.openstack.volume.volume_types import VolumeType, VolumeTypes
 
 
@@ -43,6 +44,8 @@ class Volume:
     created_at: str = field(default_factory=now_micro)
     updated_at: str | None = None
     attachments: list[Attachment] = field(default_factory=list)
+    reverted_to: list[str] = field(default_factory=list)
+    """The snapshots to which it was reverted, in order: volumes of the lab have no bits that would show it."""
 
     def view(self, base: str) -> dict[str, Any]:
         """Return it as the API shows it in detail; ``base`` starts its links."""
@@ -98,6 +101,7 @@ class Cinder:
     def __init__(self, quotas: Quotas, durations: Durations) -> None:
         self._quotas, self._durations = quotas, durations
         self.volumes: dict[str, Volume] = {}
+        self.snapshots = VolumeSnapshots(quotas, durations)
         self.types = VolumeTypes(in_use=self._has_volumes)
 
     def begin(self, project_id: str, user_id: str, body: Mapping[str, Any]) -> Volume:
@@ -175,6 +179,24 @@ class Cinder:
         if not volume.attachments and volume.status == "in-use":
             self._now(volume, "available")
 
+    def begin_reversal(self, volume: Volume, snapshot_id: str) -> None:
+        """Put a volume into status reverting; raise Cinder's errors."""
+        self.snapshots.check_newest(volume.volume_id, snapshot_id)
+        if volume.status != "available":
+            message = (
+                f"Invalid volume: Can't revert volume {volume.volume_id} to its latest snapshot {snapshot_id}. Volume's status"
+                " must be 'available'."
+            )
+            raise conflict("cinder", "InvalidVolume", message)
+        self._now(volume, "reverting")
+
+    async def revert(self, volume: Volume, snapshot_id: str) -> None:
+        """Revert a volume."""
+        if self._durations.volume_create_s:
+            await asyncio.sleep(self._durations.volume_create_s)
+        volume.reverted_to.append(snapshot_id)
+        self._now(volume, "available")
+
     def extend(self, volume: Volume, size_gib: int) -> None:
         """Enlarge a volume."""
         if size_gib <= volume.size_gib:
@@ -197,7 +219,7 @@ class Cinder:
         # Two deletions of the same volume may overlap; the quota must be released only once.
         if volume.volume_id not in self.volumes:
             return
-        if volume.attachments:
+        if volume.attachments or self.snapshots.of_volume(volume.volume_id):
             raise bad_request(
                 "cinder",
                 "Invalid volume: Volume status must be available or error or error_restoring or error_extending or"

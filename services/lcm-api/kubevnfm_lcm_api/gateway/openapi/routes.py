@@ -25,6 +25,7 @@ ROOT: Final = Document(
     (
         "VNF instances",
         "Operation occurrences",
+        "VNF snapshots",
         "Subscriptions",
         "VNF packages",
         "VNF packages by VNFD",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,18 +44,29 @@ def read_selectors(given: Mapping[str, str], shape: Shape) -> Selectors:
     if fields is not None:
         named = _paths("fields", fields, shape)
         shown = {path[0] for path in named}
-        candidates = eligible & shape.default_excluded if has_default else eligible
+        candidates = _of(shape.default_excluded, eligible) if has_default else eligible
         whole = {path[0] for path in named if len(path) == 1}
         only = {
             name: [path[1:] for path in named if path[0] == name]
             for name in shown - whole
             if shape.attributes[name].kind in {"object", "array"}
         }
-        return Selectors(frozenset(candidates - shown), only)
+        return Selectors(frozenset(one for one in candidates if not _is_named(one, named)), only)
     if excluded is not None:
         named = _paths("exclude_fields", excluded, shape)
         return Selectors(frozenset(path[0] for path in named if len(path) == 1) & frozenset(eligible))
     return Selectors(shape.default_excluded)
+
+
+def _of(excluded: Iterable[str], eligible: Collection[str]) -> set[str]:
+    """Return those of the attributes that can be left out: the eligible ones at the top, and those below the top."""
+    return {one for one in excluded if "/" in one or one in eligible}
+
+
+def _is_named(name: str, named: Iterable[tuple[str, ...]]) -> bool:
+    """Return whether one of the paths leads to the attribute, into it, or to one above it."""
+    own = tuple(name.split("/"))
+    return any(all(a == b for a, b in zip(own, path, strict=False)) for path in named)
 
 
 def _paths(parameter: str, text: str, shape: Shape) -> list[tuple[str, ...]]:

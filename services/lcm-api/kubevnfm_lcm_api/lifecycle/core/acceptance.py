@@ -120,6 +120,7 @@ class Acceptance:
             vnf_instance_id=record.vnf.id,
             operation=operation,
             operation_params=dict(hide(asked.original, names)),
+            vnf_snapshot_info_id=draft.vnf_snapshot_info_id,
             warnings=(*draft.notes, *warnings) or None,
         )
         if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:

@@ -95,6 +95,11 @@ class Draft(BaseModel):
         """The VNFD that the operation changes the VNF to; None: it keeps its own."""
         return None
 
+    @property
+    def vnf_snapshot_info_id(self) -> str | None:
+        """The individual VNF snapshot that the operation is about; None: it is about none."""
+        return None
+
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """Return the resources that the operation adds, removes and changes; ``flavour``: None if it is made from none."""
         return Resources()

@@ -27,6 +27,7 @@ from kubevnfm_sol.lcm import (
     VnfInfoModificationRequest,
 )
 from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_sol.snapshots import CreateVnfSnapshotRequest, RevertToVnfSnapshotRequest
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -35,6 +36,7 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, Term
 from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack, ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
+from kubevnfm_lcm_api.lifecycle.core.snapshot import SnapshotRecord
 
 SCALE: Final = "scale"
 SCALE_TO_LEVEL: Final = "scale_to_level"
@@ -43,6 +45,8 @@ HEAL: Final = "heal"
 OPERATE: Final = "operate"
 CHANGE_EXT_CONN: Final = "change_ext_conn"
 CHANGE_VNFPKG: Final = "change_vnfpkg"
+CREATE_SNAPSHOT: Final = "create_snapshot"
+REVERT_TO_SNAPSHOT: Final = "revert_to_snapshot"
 
 
 class TaskUnsupported(VnfmError, code="task-unsupported", title="Operation not supported", status=404):
@@ -197,6 +201,18 @@ class VnfKind(ABC):
             why = "the package differs in more than its software images; use change_vnfpkg for this package"
             raise Unprocessable("vnfdId", why)
         return None
+
+    async def create_snapshot(
+        self, vnf: UnderChange, asked: Asked[CreateVnfSnapshotRequest], occurrence_id: str
+    ) -> Draft:
+        """Return the draft of a snapshot; ``occurrence_id``: of its operation."""
+        raise self._unsupported(vnf, CREATE_SNAPSHOT)
+
+    async def revert_to_snapshot(
+        self, vnf: UnderChange, asked: Asked[RevertToVnfSnapshotRequest], found: SnapshotRecord
+    ) -> Draft:
+        """Return the draft of a reversal to a snapshot of the same VNF."""
+        raise self._unsupported(vnf, REVERT_TO_SNAPSHOT)
 
     async def modify(
         self, vnf: UnderChange, common: ModifyScriptedDraft, request: VnfInfoModificationRequest

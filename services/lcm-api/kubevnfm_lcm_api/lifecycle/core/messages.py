@@ -139,6 +139,7 @@ class Messages:
                 if occ.modifications_triggered_by_vnf_pkg_change is not None
                 else None
             ),
+            vnf_snapshot_info_id=occ.vnf_snapshot_info_id,
             change_metadata=dump.get("metadata"),
         )
         return replace(_envelope(record, data, moment), id=state_event(occ).id)

@@ -24,6 +24,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core import snapshot as snapshots
 from kubevnfm_lcm_api.lifecycle.core.dependencies import (
     IS_WITHDRAWING,
     PATHS,
@@ -96,6 +97,10 @@ class Dependencies:
             clean_ups = Query(cleans_up, limit=limit_read, exclude=("internal",))
             found = await self._store.find(occurrences.COLLECTION, clean_ups)
             users += [str(one.body["vnfInstanceId"]) for one in found]
+            # Snapshots outlive their VNFs, and are deleted with the VIM's access data.
+            on_vim = Query(Compare(snapshots.VIM, Op.IN, provided.ids), limit=limit_read, exclude=("internal",))
+            held = await self._store.find(snapshots.COLLECTION, on_vim)
+            users += [str(one.body["vnfSnapshot"]["vnfInstanceId"]) for one in held if "vnfSnapshot" in one.body]
         return [one for one in dict.fromkeys(users) if one != other_than][:limit]
 
 

@@ -39,6 +39,9 @@ CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.CHANGE_EXT_CONN: True,
     OperationType.OPERATE: True,
     OperationType.MODIFY_INFO: True,
+    OperationType.CREATE_SNAPSHOT: True,
+    # The earlier content of the disks is not kept.
+    OperationType.REVERT_TO_SNAPSHOT: False,
 }
 """api.md 4.3. A scale-in cannot be rolled back, although SCALE can: its draft's `is_reversible` is False. The same is true of
 most heals."""

@@ -194,9 +194,9 @@ class Plan(Generic[D]):
 
     def then(self, step: Step[D, Never], *, id: str | None = None) -> str:
         """Add a step that comes after all steps so far; return its id."""
-        return self.add(step, id=id, after=self._ends())
+        return self.add(step, id=id, after=self.ends())
 
-    def _ends(self) -> Sequence[str]:
+    def ends(self) -> Sequence[str]:
         """Return the steps without a successor."""
         named = {name for step in self._steps.values() for name in step.after}
         return [name for name in self._steps if name not in named]

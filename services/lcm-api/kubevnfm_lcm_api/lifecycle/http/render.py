@@ -25,8 +25,10 @@ _LINK_BY_TASK: Final = {
     "operate": "operate",
     "change_ext_conn": "changeExtConn",
     "change_vnfpkg": "changeCurrentVnfPkg",
+    "create_snapshot": "createSnapshot",
+    "revert_to_snapshot": "revertToSnapshot",
 }
-_V2_ONLY_TASKS: Final = frozenset({"change_vnfpkg"})
+_V2_ONLY_TASKS: Final = frozenset({"change_vnfpkg", "create_snapshot", "revert_to_snapshot"})
 _OURS: Final = ("internal", "createdAt", "updatedAt")
 _V2_ONLY_INFO: Final = ("maxScaleLevels", "vipCpInfo", "metadata")
 
@@ -103,10 +105,12 @@ def occurrence_view(document: JsonMapping, version: ApiVersion, root: str) -> Js
         cancel_mode=body.get("cancelMode"),
     )
     grant = document.get("internal", {}).get("granting", {}).get("link")
+    snapshot_id = body.get("vnfSnapshotInfoId")
     body["_links"] = {
         "self": {"href": me},
         "vnfInstance": {"href": f"{base}/vnf_instances/{body['vnfInstanceId']}"},
         **({"grant": {"href": grant}} if grant is not None else {}),
+        **({"vnfSnapshot": {"href": snapshot_url(snapshot_id, root)}} if snapshot_id and version == "v2" else {}),
         **{task: {"href": f"{me}/{task}"} for task in ("cancel", "retry", "rollback", "fail") if task in tasks},
     }
     if body["operationState"] in {"STARTING", "COMPLETED"}:
@@ -114,10 +118,30 @@ def occurrence_view(document: JsonMapping, version: ApiVersion, root: str) -> Js
     return _occurrence_v1(body) if version == "v1" else body
 
 
+def snapshot_url(snapshot_info_id: str, root: str) -> str:
+    """Return where an individual VNF snapshot is shown; version 2 of the API alone has them."""
+    return f"{base_url('v2', root)}/vnf_snapshots/{snapshot_info_id}"
+
+
+def snapshot_view(document: JsonMapping, root: str) -> JsonObject:
+    """Return VnfSnapshotInfo, with a link to its VNF if it was taken here."""
+    body = without_secret_leaves({name: value for name, value in document.items() if name not in _OURS})
+    body["_links"] = {"self": {"href": snapshot_url(body["id"], root)}}
+    if document.get("internal", {}).get("createdBy") is not None and "vnfSnapshot" in body:
+        snapshot = body["vnfSnapshot"]
+        taken_from = {"href": f"{base_url('v2', root)}/vnf_instances/{snapshot['vnfInstanceId']}"}
+        body["_links"]["takenFrom"] = taken_from
+        if "vnfInstance" in snapshot:
+            # A copy: its tasks are those of the instance, which may have changed since.
+            snapshot["vnfInstance"] = {**snapshot["vnfInstance"], "_links": {"self": taken_from}}
+    return body
+
+
 def _occurrence_v1(body: JsonObject) -> JsonObject:
     """Return the v1 form (api.md chapter 10)."""
     body.pop("modificationsTriggeredByVnfPkgChange", None)
     body.pop("warnings", None)
+    body.pop("vnfSnapshotInfoId", None)
     changes = body.get("resourceChanges", {})
     changes.pop("affectedExtLinkPorts", None)
     for link in changes.get("affectedVirtualLinks", ()):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubevnfm_sol.lcm import VnfInstance, VnfLcmOpOcc
+from kubevnfm_sol.snapshots import VnfSnapshotInfo
 from kubevnfm_store.query import Compare, Op
 
 from kubevnfm_lcm_api.http.listing import EVERYTHING, Listed
@@ -31,6 +32,7 @@ INSTANCE_V1: Final = Shape(
 
 _OCCURRENCE: Final = attributes_of(VnfLcmOpOcc)
 _V2_OCCURRENCE: Final = frozenset({"modificationsTriggeredByVnfPkgChange", "warnings"})
+_V2_ONLY: Final = _V2_OCCURRENCE | {"vnfSnapshotInfoId"}
 OCCURRENCE_V2: Final = Shape(
     _OCCURRENCE,
     frozenset({"operationParams", "error", "resourceChanges", "changedInfo", "changedExtConnectivity"})
@@ -38,7 +40,7 @@ OCCURRENCE_V2: Final = Shape(
 )
 OCCURRENCE_V1: Final = Shape(
     {
-        **{name: one for name, one in _OCCURRENCE.items() if name not in _V2_OCCURRENCE},
+        **{name: one for name, one in _OCCURRENCE.items() if name not in _V2_ONLY},
         "operationParams": Attribute("free", is_required=True),
     },
     frozenset({"error", "resourceChanges", "changedInfo", "changedExtConnectivity"}),
@@ -58,3 +60,8 @@ OCCURRENCES: Final = {
     "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
     "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
 }
+
+SNAPSHOT: Final = Shape(
+    attributes_of(VnfSnapshotInfo), frozenset({"vnfSnapshot/vnfInstance", "vnfSnapshot/vnfcSnapshots"})
+)
+SNAPSHOTS: Final = Listed("snapshots", SNAPSHOT, "createdAt", EVERYTHING, ("internal/stack", "internal/machines"))

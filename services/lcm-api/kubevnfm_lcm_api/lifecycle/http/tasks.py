@@ -23,6 +23,7 @@ from kubevnfm_sol.lcm import (
     TerminateVnfRequest,
     VnfInfoModificationRequest,
 )
+from kubevnfm_sol.snapshots import CreateVnfSnapshotRequest, RevertToVnfSnapshotRequest
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
@@ -34,7 +35,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
-from kubevnfm_lcm_api.lifecycle.requests import changes, instantiate, scale, terminate
+from kubevnfm_lcm_api.lifecycle.requests import changes, instantiate, scale, snapshots, terminate
 from kubevnfm_lcm_api.lifecycle.requests import modify as modification
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
@@ -110,4 +111,9 @@ def routes(version: ApiVersion) -> list[Route]:
         found.append(
             task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, changes.accept_package, secrets_in=_SECRETS_IN)
         )
+        taken, back = "Take a snapshot of a VNF", "Revert a VNF to a snapshot"
+        found += [
+            task("create_snapshot", taken, CreateVnfSnapshotRequest, snapshots.accept_creation),
+            task("revert_to_snapshot", back, RevertToVnfSnapshotRequest, snapshots.accept_reversal),
+        ]
     return found

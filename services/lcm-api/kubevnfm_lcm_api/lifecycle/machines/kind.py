@@ -24,6 +24,7 @@ from kubevnfm_sol.lcm import (
     ScaleVnfToLevelRequest,
     TerminateVnfRequest,
 )
+from kubevnfm_sol.snapshots import CreateVnfSnapshotRequest, RevertToVnfSnapshotRequest
 from kubevnfm_sol.vim import OPENSTACK
 
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
@@ -32,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, Term
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels, Replacement, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.snapshot import SnapshotRecord
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.carrying import carried_machines
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, OperateVmDraft
@@ -46,6 +48,12 @@ from kubevnfm_lcm_api.lifecycle.machines.requested_healing import healed_machine
 from kubevnfm_lcm_api.lifecycle.machines.requested_replacement import changed_flavour, changed_package
 from kubevnfm_lcm_api.lifecycle.machines.requested_scaling import scaled_machines
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.snapshots import (
+    CreateSnapshotDraft,
+    RevertToSnapshotDraft,
+    reverted_machines,
+    snapshotted_machines,
+)
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks, why_unsupported
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
@@ -135,6 +143,16 @@ class Machines(VnfKind):
 
     async def carried(self, vnf: UnderChange, package: PackageRef, vnfd: Vnfd) -> CarriedStack:
         return await carried_machines(self._packages, VnfUnderChange.of_machines(vnf), package, vnfd)
+
+    async def create_snapshot(
+        self, vnf: UnderChange, asked: Asked[CreateVnfSnapshotRequest], occurrence_id: str
+    ) -> CreateSnapshotDraft:
+        return snapshotted_machines(VnfUnderChange.of_machines(vnf), asked, occurrence_id)
+
+    async def revert_to_snapshot(
+        self, vnf: UnderChange, asked: Asked[RevertToVnfSnapshotRequest], found: SnapshotRecord
+    ) -> RevertToSnapshotDraft:
+        return reverted_machines(VnfUnderChange.of_machines(vnf), asked, found)
 
     async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)

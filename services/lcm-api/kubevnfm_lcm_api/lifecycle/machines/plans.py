@@ -26,6 +26,13 @@ from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, Termi
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.snapshot_steps import (
+    BeginSnapshot,
+    CompleteSnapshot,
+    RevertVnfc,
+    SnapshotMachine,
+)
+from kubevnfm_lcm_api.lifecycle.machines.snapshots import CreateSnapshotDraft, RevertToSnapshotDraft
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
 
@@ -145,3 +152,28 @@ def _change_part(plan: Plan[ReplaceVmDraft], draft: ReplaceVmDraft, part: str) -
     plan.then(ChangeMachines(part), id=f"change/{part}")
     for number, server in machines if "new" in draft.coordination else ():
         plan.then(CoordinateNew(server.vdu_id, number, part), id=f"coordinate-new/{part}/{number}")
+
+
+@SEQUENCES.sequence(CreateSnapshotDraft)
+def create_snapshot_vm(draft: CreateSnapshotDraft) -> Plan[CreateSnapshotDraft]:
+    """Take a snapshot of every machine, side by side."""
+    plan = Plan[CreateSnapshotDraft]()
+    begin(plan, draft)
+    begun = plan.then(BeginSnapshot())
+    for server in draft.before.servers:
+        plan.add(SnapshotMachine(server.vnfc_id), id=f"snapshot/{server.vnfc_id}", after=[begun])
+    plan.then(CompleteSnapshot())
+    finish(plan, draft)
+    return plan
+
+
+@SEQUENCES.sequence(RevertToSnapshotDraft)
+def revert_to_snapshot_vm(draft: RevertToSnapshotDraft) -> Plan[RevertToSnapshotDraft]:
+    """Put every machine back, side by side."""
+    plan = Plan[RevertToSnapshotDraft]()
+    begin(plan, draft)
+    before = plan.ends()
+    for target in draft.targets:
+        plan.add(RevertVnfc(target.vnfc_id), id=f"revert/{target.vnfc_id}", after=before)
+    finish(plan, draft)
+    return plan

@@ -13,8 +13,10 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
     CHANGE_EXT_CONN,
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
+    CREATE_SNAPSHOT,
     HEAL,
     OPERATE,
+    REVERT_TO_SNAPSHOT,
     SCALE,
     SCALE_TO_LEVEL,
 )
@@ -49,6 +51,9 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
         OPERATE: True,
         CHANGE_EXT_CONN: any(cp.is_external and cp.vdu_id for cp in flavour.cps.values()),
         CHANGE_VNFPKG: not registry,
+        # Every plain machine has a disk: the VNFD need not declare these two, as it need not declare a heal.
+        CREATE_SNAPSHOT: not registry,
+        REVERT_TO_SNAPSHOT: not registry,
     }
     return tuple(task for task, is_supported in tasks.items() if is_supported)
 

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, TaskUnsupported, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue, PackageFetches
 from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
+from kubevnfm_lcm_api.lifecycle.core.snapshots import Snapshots
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Revisions
@@ -38,6 +39,7 @@ class RequestServices:
     revisions: Revisions
     protected_namespaces: ProtectedNamespaces
     fetches: PackageFetches
+    snapshots: Snapshots
     ring: KeyRing
     is_granted_outside: bool
     """Whether an NFVO grants the operations."""

@@ -33,8 +33,6 @@ _OPERATION: Final = "VnfLcmOperationOccurrenceNotification"
 NotificationType = Literal[
     "VnfLcmOperationOccurrenceNotification", "VnfIdentifierCreationNotification", "VnfIdentifierDeletionNotification"
 ]
-OperationName = OperationType | Literal["CREATE_SNAPSHOT", "REVERT_TO_SNAPSHOT"]
-"""The operations that a filter may contain: more than those that this VNFM supports today."""
 
 
 class InstanceFilter(SolRequest):
@@ -51,7 +49,7 @@ class LifecycleChangeFilter(SolRequest):
 
     vnf_instance_subscription_filter: InstanceFilter | None = None
     notification_types: tuple[NotificationType, ...] = ()
-    operation_types: tuple[OperationName, ...] = ()
+    operation_types: tuple[OperationType, ...] = ()
     operation_states: tuple[OperationState, ...] = ()
 
     @model_validator(mode="after")
@@ -172,6 +170,7 @@ def _changes(event: OperationChanged, version: str) -> JsonObject:
     if version == "v2":
         changes["affectedExtLinkPorts"] = list(event.affected_ext_link_ports)
         changes["modificationsTriggeredByVnfPkgChange"] = event.modifications_triggered_by_vnf_pkg_change
+        changes["vnfSnapshotInfoId"] = event.vnf_snapshot_info_id
     else:
         # currentVnfExtCpData came with version 2 of the API.
         changes["changedExtConnectivity"] = [

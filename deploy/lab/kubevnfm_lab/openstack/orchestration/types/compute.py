@@ -106,7 +106,8 @@ class ServerType(ResourceType):
                 raise UpdateReplace
             image = self.services.glance.find(str(props["image"]))
             # A rebuild keeps the server's id, ports and addresses.
-            await self.services.nova.rebuild(server, image.image_id if image else None)
+            self.services.nova.begin_rebuild(server, image.image_id if image else None)
+            await self.services.nova.rebuild(server)
         if "networks" in changed:
             # The ports change in Neutron first; the machine then boots with the new addresses.
             self._reconnect(resource, server)
