@@ -148,7 +148,7 @@ class WorkloadVnf:
             ring=RING,
         )
         on = _Services(
-            unused, unused, packages, unused, given, [kind], unused, unused, unused, unused, unused, False, vnf
+            unused, unused, packages, unused, given, [kind], unused, unused, unused, unused, unused, unused, False, vnf
         )
         original = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         match request:

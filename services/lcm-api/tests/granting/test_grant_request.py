@@ -6,6 +6,7 @@ from typing import Any
 
 from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Flavour, Vdu, VirtualLink
 from kubevnfm_events.objects import VduTarget
+from kubevnfm_events.snapshots import VolumeSnapshot
 from kubevnfm_events.stacks import StorageFacts
 from kubevnfm_lcm_api.granting.external import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
@@ -15,15 +16,19 @@ from kubevnfm_lcm_api.lifecycle.core.instance import Release, VnfFacts
 from kubevnfm_lcm_api.lifecycle.machines.changing import ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.snapshots import Target
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
 from worlds.lcm_builders import (
     ANSWERS,
     CNF_BEFORE,
+    MACHINE_SNAPSHOTS,
     RESOURCES,
     a_change_draft,
     a_cnf_change,
     a_cnf_terminate_draft,
+    a_revert_draft,
+    a_snapshot_draft,
     an_instantiate_draft,
     an_operate_draft,
     an_operation,
@@ -141,6 +146,22 @@ def test_a_change_of_package_updates_the_machines_that_stay() -> None:
 
 def test_start_and_stop_update_machines() -> None:
     assert existing(request_for(an_operate_draft(), None), "updateResources") == [("COMPUTE", "server-w1")]
+
+
+def test_a_snapshot_adds_images_and_a_reversal_changes_machines_and_volumes() -> None:
+    """API-171, API-172: without rules about the placement of machines, since none is added."""
+    taken = request_for(a_snapshot_draft(before=WITH_DISK))
+    names = ["masterNode-snapshot-0", "workerNode-snapshot-1", "workerNode-snapshot-2", "disk-snapshot-0"]
+    assert ids(taken, "addResources") == names
+    assert {str(one["snapshotResDef"]) for one in taken["addResources"]} == {"{'vnfSnapshotId': 'snapshot-1'}"}
+    assert "placementConstraints" not in taken
+    volumes = (VolumeSnapshot(volume_id="volume-1", snapshot_id="snapshot-of-1"),)
+    machine = MACHINE_SNAPSHOTS[0].model_copy(update={"volumes": volumes})
+    back = request_for(a_revert_draft(targets=(Target(vnfc_id=machine.vnfc_id, snapshot=machine, state="STARTED"),)))
+    assert existing(back, "updateResources") == [("COMPUTE", machine.server_id), ("STORAGE", "volume-1")]
+    compute, storage = (one["snapshotResDef"] for one in back["updateResources"])
+    assert compute["snapshotResource"] == {"vimConnectionId": "vim1", "resourceId": machine.image_id}
+    assert (storage["vnfcSnapshotId"], storage["storageSnapshotId"]) == (machine.vnfc_id, "volume-1")
 
 
 def test_changes_of_a_cnf_add_and_remove_pods() -> None:

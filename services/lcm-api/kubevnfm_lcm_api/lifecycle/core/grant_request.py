@@ -62,8 +62,10 @@ def package_grant_request(occ: VnfLcmOpOcc, vnfd_id: str, draft: ScriptedDraft, 
 
 def _placement(found: Resources, flavour: Flavour | None, vim_key: str) -> Iterator[Json]:
     """Yield the VNFD's affinity rules for added machines, among themselves and with those that stay."""
+    # A snapshot of a machine is on no host.
+    machines = [one for one in found.add if one["type"] == "COMPUTE" and "snapshotResDef" not in one]
     for rule in flavour.affinity_rules if flavour is not None else ():
-        added = [one["id"] for one in found.add if one["type"] == "COMPUTE" and one["vduId"] in rule.targets]
+        added = [one["id"] for one in machines if one["vduId"] in rule.targets]
         staying = [server_id for vdu_id in rule.targets for server_id in found.stay.get(vdu_id, ())]
         scope = _SCOPE.get(rule.scope.lower())
         # SOL003 has no other scope, and a rule about a single machine constrains nothing.
