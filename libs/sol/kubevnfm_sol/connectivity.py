@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import AfterValidator, Field, model_validator
@@ -148,3 +148,25 @@ class ExtManagedVirtualLinkData(SolRequest):
     resource_id: str
     vnf_link_port: tuple[JsonObject, ...] | None = None
     ext_managed_multisite_virtual_link_id: str | None = None
+
+
+_SHOWN: Final = ("id", "vnfVirtualLinkDescId", "extManagedMultisiteVirtualLinkId")
+
+
+def shown_of_managed(link: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that an ExtManagedVirtualLinkInfo (SOL003 5.5.3.3) has as its ExtManagedVirtualLinkData has them."""
+    return {name: link[name] for name in _SHOWN if link.get(name) is not None}
+
+
+def of_indirect_mode(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the place of each ``resourceProviderId`` in the links of a request or of a grant, which has been validated.
+
+    In direct mode, where the VNFM asks VIMs itself, they have no meaning (4.4.1.7).
+    """
+    for name in ("extVirtualLinks", "extManagedVirtualLinks"):
+        for index, link in enumerate(given.get(name) or ()):
+            handles = enumerate(port["resourceHandle"] for port in link.get("extLinkPorts") or ())
+            of_ports = ((f"/extLinkPorts[{number}]/resourceHandle", handle) for number, handle in handles)
+            for place, one in (("", link), *of_ports):
+                if one.get("resourceProviderId") is not None:
+                    yield f"{name}[{index}]{place}/resourceProviderId"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from kubevnfm_sol.connectivity import of_indirect_mode
 from kubevnfm_sol.granting import Grant
 
 from kubevnfm_lcm_api.http.spelling import unknown_attributes
@@ -54,6 +55,7 @@ def _unused(given: Mapping[str, Any], draft: Draft) -> Iterator[str]:
         elif name == "vimAssets" and isinstance(value, Mapping):
             for kind in ("computeResourceFlavours", "softwareImages"):
                 yield from _of_list(kind, value.get(kind), draft, place=f"{name}/{kind}")
+    yield from (f"{place}: not used" for place in of_indirect_mode(given))
 
 
 def _of_list(

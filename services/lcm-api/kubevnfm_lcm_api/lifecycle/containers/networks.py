@@ -19,7 +19,7 @@ from kubevnfm_events.objects import AttachedLink, ChartOrder, NetworkAttachment
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
-from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData, VnfExtCpData
+from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData, VnfExtCpData, shown_of_managed
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 from kubevnfm_sol.resources import ExtVirtualLinkInfo
 
@@ -177,8 +177,7 @@ def managed_link_infos(links: Sequence[Mapping[str, Any]], vim_key: str) -> tupl
     return (
         tuple(
             {
-                "id": link["id"],
-                "vnfVirtualLinkDescId": link["vnfVirtualLinkDescId"],
+                **shown_of_managed(link),
                 "networkResource": handle(str(link["resourceId"]), vim_key, _LINK).model_dump(
                     by_alias=True, exclude_none=True
                 ),
@@ -259,8 +258,6 @@ def _of_managed_links(
         with faults.noted():
             if link.vnf_link_port:
                 raise Unprocessable(f"{place}/vnfLinkPort", "not supported for a CNF: its pods get ports of their own")
-            if link.ext_managed_multisite_virtual_link_id is not None:
-                raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a CNF is at one site")
         with faults.noted():
             for vdu_id in _vdus_on(link.vnf_virtual_link_desc_id, flavour, place):
                 network = NetworkRequest(vdu_id=vdu_id, virtual_link_id=link.resource_id)
@@ -280,8 +277,6 @@ def _vdus_on(name: str, flavour: Flavour, place: str) -> Sequence[str]:
 def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, vim_key: str) -> None:
     if link.vim_connection_id not in (None, vim_key):
         raise Unprocessable(f"{place}/vimConnectionId", f"{vim_key}, where the CNF is, expected")
-    if link.resource_provider_id is not None:
-        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
 
 
 def _protocol(cp: VnfExtCpData, place: str) -> tuple[str | None, str | None, dict[str, str]]:

@@ -211,10 +211,8 @@ def check_possible(links: Sequence[ExtVirtualLinkData], *, has_user_data: bool) 
     """Raise Unprocessable for what no machine can have on links of a request or of a grant."""
     for index, link in enumerate(links):
         place = f"extVirtualLinks[{index}]"
-        _check_direct(link, place)
         for number, port in enumerate(link.ext_link_ports or ()):
             at = f"{place}/extLinkPorts[{number}]"
-            _check_direct(port.resource_handle, f"{at}/resourceHandle")
             if port.trunk_resource_id is not None:
                 raise Unprocessable(f"{at}/trunkResourceId", _NO_TRUNKS)
         for number, cp in enumerate(link.ext_cps):
@@ -228,11 +226,8 @@ def check_managed_possible(links: Sequence[ExtManagedVirtualLinkData]) -> None:
     """Raise Unprocessable for what no network of a VNF of machines can have in a request or in a grant."""
     for index, link in enumerate(links):
         place = f"extManagedVirtualLinks[{index}]"
-        _check_direct(link, place)
         if link.vnf_link_port:
             raise Unprocessable(f"{place}/vnfLinkPort", "not supported: the VNF makes its ports on the network")
-        if link.ext_managed_multisite_virtual_link_id is not None:
-            raise Unprocessable(f"{place}/extManagedMultisiteVirtualLinkId", "not supported: a VNF is at one site")
 
 
 def check_granted(grant: Grant, *, has_user_data: bool) -> None:
@@ -242,11 +237,6 @@ def check_granted(grant: Grant, *, has_user_data: bool) -> None:
         check_managed_possible(grant.ext_managed_virtual_links or ())
     except Unprocessable as error:
         raise GrantUnusable(error.field, error.reason) from error
-
-
-def _check_direct(one: ExtVirtualLinkData | ExtManagedVirtualLinkData | ResourceHandle, place: str) -> None:
-    if one.resource_provider_id is not None:
-        raise Unprocessable(f"{place}/resourceProviderId", "not supported: resources are managed in direct mode")
 
 
 def _check_config(config: VnfExtCpConfig, place: str, *, has_user_data: bool) -> None:

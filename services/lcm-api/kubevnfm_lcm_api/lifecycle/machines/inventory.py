@@ -11,6 +11,7 @@ from kubevnfm_csar.vnfd.clones import number_of
 from kubevnfm_events.stacks import PortFacts, ServerFacts, ShownResource, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.connection_points import AskedPoint, AskedPort, asked_points, assigned, canonical
+from kubevnfm_sol.connectivity import shown_of_managed
 from kubevnfm_sol.resources import (
     CpProtocolInfo,
     ExtLinkPortInfo,
@@ -302,7 +303,7 @@ def _managed(link: Mapping[str, Any], resources: StackResources, vim_key: str) -
     ports = link_ports_on(resources, str(link["resourceId"]), vim_key)
     shown = [port.model_dump(by_alias=True, exclude_none=True) for port in ports]
     return {
-        **{name: link[name] for name in ("id", "vnfVirtualLinkDescId")},
+        **shown_of_managed(link),
         "networkResource": resource,
         **({"vnfLinkPorts": shown} if shown else {}),
     }

@@ -11,6 +11,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_secrets import SECRET_NAMES
 from kubevnfm_sol.access import unread_extra
 from kubevnfm_sol.base import SolType
+from kubevnfm_sol.connectivity import of_indirect_mode
 from kubevnfm_sol.free_containers import unread
 from kubevnfm_sol.lcm import OperateVnfRequest, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -66,7 +67,10 @@ async def unread_in(on: RequestServices, draft: Draft, asked: Asked[SolType], fl
         known = OWN | await _in_base_hot(on, draft, flavour)
         found += unread(parameters, known, "additionalParams/", "neither kubevnfm nor the package reads an attribute")
     of_vims = unread_of_vims(getattr(asked.request, "vim_connection_info", {}), asked.original)
-    return [*found, *of_vims, *_unread_beside(asked.request)]
+    of_links = (
+        f"{place}: not used, since resources are managed in direct mode" for place in of_indirect_mode(asked.original)
+    )
+    return [*found, *of_vims, *of_links, *_unread_beside(asked.request)]
 
 
 def unread_of_vims(connections: Mapping[str, VimConnectionInfo], original: Mapping[str, Any]) -> Sequence[str]:
