@@ -418,10 +418,13 @@ async def test_a_heal_that_fails_is_restored_with_the_volume_and_the_address(sit
 
 
 async def test_a_change_replaces_servers_that_boot_from_volumes_and_back(site: Site, tmp_path: Path) -> None:
-    """Heat gives a server no other user data in place. A change that it refuses deletes nothing."""
-    package = boot_from_volumes(site, tmp_path, "first", data="one")
+    """Heat gives a server no other user data in place. A change that it refuses deletes nothing.
+
+    Volumes that go with their servers are made again, also where a server left before the change or a try failed.
+    """
+    package = boot_from_volumes(site, tmp_path, "first", data="one", goes="true")
     before = await site.create(package=package)
-    changed = boot_from_volumes(site, tmp_path, "second", data="two")
+    changed = boot_from_volumes(site, tmp_path, "second", data="two", goes="true")
     command = site.command(ChangeTemplate, request=a_create().request, package=changed, shown=shown(before))
     site.lab.faults.add(part="heat", verb="stack_preview", node="*", times=1, status=400, message="no such key")
     with pytest.raises(StackUpdateRefused, match="no such key"):
@@ -438,7 +441,10 @@ async def test_a_change_replaces_servers_that_boot_from_volumes_and_back(site: S
     back = await site.do(restore, a_context(operation_id="op-2", step_id="change", attempt=4))
     assert {server.user_data for server in site.lab.cloud.nova.servers.values()} == {"one"}
     assert len(back.servers) == 3
-    assert set(drives(before).values()) == set(drives(after).values()) == set(drives(back).values())
+    of_three = [set(drives(one).values()) for one in (before, after, back)]
+    assert len(set.intersection(*of_three)) == 1, "the master's stays"
+    assert len(set.union(*of_three)) == 7, "a worker's does not"
+    assert set(site.lab.cloud.cinder.volumes) == of_three[-1], "no volume is left behind"
 
 
 async def test_a_server_whose_replacement_failed_stays_among_what_remains(site: Site, tmp_path: Path) -> None:
@@ -462,16 +468,21 @@ async def test_a_server_whose_replacement_failed_stays_among_what_remains(site: 
     assert ids(after) == ids(before)
 
 
-async def test_a_restored_stack_has_the_servers_again_that_were_deleted_first(site: Site) -> None:
-    """The operation was cancelled after the deletion: Heat knows nothing of it yet."""
-    before = await site.create()
-    (master,) = ids(before, "masterNode")
-    await site.scale(3)
-    await site.lab.cloud.nova.destroy(site.lab.cloud.nova.servers[master])
-    restore = site.command(RestoreResources, staying=tuple(one.server_id for one in before.servers))
+async def test_a_restored_stack_has_the_servers_again_that_were_deleted_first(site: Site, tmp_path: Path) -> None:
+    """The operation was cancelled after the deletion: Heat knows nothing of it yet, nor of the volume that went too."""
+    package = boot_from_volumes(site, tmp_path, "boots", goes="true")
+    before = await site.create(package=package)
+    (master,), worker = ids(before, "masterNode"), sorted(ids(before))[0]
+    await site.scale(3, package=package)
+    for one in (master, worker):
+        await site.lab.cloud.nova.destroy(site.lab.cloud.nova.servers[one])
+    staying = tuple(one.server_id for one in before.servers)
+    restore = site.command(RestoreResources, package=package, staying=staying)
     after = await site.do(restore, a_context(operation_id="op-2", step_id="scale", attempt=2))
-    assert ids(after) == ids(before)
+    assert len(ids(after) & ids(before)) == 1
+    assert len(ids(after)) == 2
     assert len(ids(after, "masterNode") - {master}) == 1
+    assert set(site.lab.cloud.cinder.volumes) == set(drives(after).values())
 
 
 async def test_a_heal_after_a_scale_keeps_the_number_of_servers(site: Site) -> None:

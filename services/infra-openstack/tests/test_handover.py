@@ -113,5 +113,5 @@ def test_a_server_that_failed_leaves_before_the_next_try() -> None:
 def test_a_volume_that_nova_deletes_with_its_server_is_lost(goes: object) -> None:
     drive = {"volume_id": {"get_resource": "root"}, "boot_index": 0, "delete_on_termination": goes}
     form = read({"a": {"type": SERVER, "properties": {"block_device_mapping_v2": [drive]}}, "root": volume()})
-    assert lost_with(STACK, contents(), form, ["id-a"]) == ({"id-root"} if goes in (True, "true") else set())
-    assert lost_with(STACK, contents(), form, []) == set()
+    assert lost_with(STACK, contents(), lambda _: form, ["id-a"]) == ({"id-root"} if goes in (True, "true") else set())
+    assert lost_with(STACK, contents(), lambda _: form, []) == set()

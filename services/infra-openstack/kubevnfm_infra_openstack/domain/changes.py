@@ -27,7 +27,6 @@ from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, with_present, zone_names
 from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
-from kubevnfm_infra_openstack.domain.handover import lost_with
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.link_subnets import present_cidrs
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -138,8 +137,7 @@ class StackChanges:
             if definition is not live.definition:
                 change = _whole(command, tags, definition)
                 await check_increase(cloud, live.definition, definition)
-        lost = lost_with(live.stack, live.contents, await _read(live.definition), command.servers)
-        by_type = {SERVER: command.servers, VOLUME: {*command.volumes, *lost}}
+        by_type = {SERVER: command.servers, VOLUME: command.volumes}
         broken = [r for r in live.contents.resources if r.physical_id and r.physical_id in by_type.get(r.type, ())]
         # First: the new server may need the volumes of the old one, its place in a group of servers, or its quota.
         going = [one for one in command.servers if one in live.contents.server_by_id]

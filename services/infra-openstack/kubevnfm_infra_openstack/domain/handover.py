@@ -8,7 +8,7 @@ a full project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,14 +91,14 @@ def leaving_first(stack: Stack, contents: StackContents, was: FormOf, new: ReadD
     return found
 
 
-def lost_with(stack: Stack, contents: StackContents, form: ReadDefinition, servers: Sequence[str]) -> set[str]:
+def lost_with(stack: Stack, contents: StackContents, was: FormOf, servers: Collection[str]) -> set[str]:
     """Return the ids of the volumes that Nova deletes together with these servers (``delete_on_termination``)."""
     tree = nesting(stack, contents.resources)
     found: set[str] = set()
     for server in contents.resources:
         if server.type != SERVER or server.physical_id not in servers:
             continue
-        place = _place(form, tree.above(server)[::-1])
+        place = _place(was(server.physical_id), tree.above(server)[::-1])
         drives = _drives(place.resources.get(server.name, {})) if place is not None else ()
         names = {_resource_of(drive.volume) for drive in drives if drive.goes_with_server}
         found |= {
@@ -106,7 +106,7 @@ def lost_with(stack: Stack, contents: StackContents, form: ReadDefinition, serve
             for r in contents.resources
             if r.type == VOLUME and r.stack_id == server.stack_id and r.name in names
         }
-    return found
+    return found - {""}
 
 
 def _wanted(server: HeatResource, old: _Place, then: _Place, volume_ids: Mapping[tuple[str, str], str]) -> set[str]:
