@@ -120,6 +120,7 @@ class InfraOpenstackHandlers:
     async def _check_successor(self, cloud: Cloud, stack: Stack, command: DeleteResources, given: StackOrder) -> None:
         """Raise what the creation of the stack after this one would raise for its input."""
         create = CreateResources(**vars(given), vnf_instance_id=command.vnf_instance_id, tag=command.tag)
+        await self.orders.check_networks(create, cloud)
         definition = await definition_of(await self.orders.order(create, cloud, tags=stack.tags, is_new=False))
         await check_increase(cloud, await cloud.stacks.definition(stack), definition)
         await cloud.stacks.check(stack.name, definition)

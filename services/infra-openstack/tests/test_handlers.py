@@ -332,6 +332,12 @@ async def test_a_stack_is_not_deleted_for_one_that_cannot_be_made(world: World) 
     with pytest.raises(QuotaExceeded, match="quota of cores exceeded: 3 wanted, 2 free"):
         await world.handlers.delete_resources(command, a_context())
     assert not world.stacks.deletions
+    assert command.successor is not None
+    lost = command.successor.model_copy(update={"request": {"flavourId": "simple", **asks("nowhere")}})
+    world.clouds.networks = networks()
+    with pytest.raises(Unprocessable, match="no network nowhere"):
+        await world.handlers.delete_resources(command.model_copy(update={"successor": lost}), a_context())
+    assert not world.stacks.deletions
     (order,) = world.stacks.orders
     assert isinstance(order.template, str)
     (stack_id,) = world.stacks.stacks

@@ -24,6 +24,7 @@ from kubevnfm_csar.vnfd.model import (
 )
 from kubevnfm_infra_openstack.domain.asked_ports import NetworkView, SubnetView
 from kubevnfm_infra_openstack.domain.grant import Granted
+from kubevnfm_infra_openstack.domain.link_subnets import needs_ranges
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_kit.errors import Unprocessable
@@ -134,6 +135,10 @@ def test_links_without_a_range_get_ranges_that_no_other_network_of_the_vnf_has()
     # A change of package does not move a network that is there.
     there = replace(used, present_cidrs={"otherVL_subnet": "10.10.9.0/24"})
     assert ranges(there)["otherVL_subnet"] == "10.10.9.0/24"
+    # Nor gives it a subnet of one IP version the range of the other.
+    turned = dual_stack(internalVL=either, otherVL=either[::-1])
+    assert ranges(there, turned)["otherVL_subnet"] == "fd00:10:0:1::/64"
+    assert needs_ranges(dual_stack(otherVL=either[1:]), (), there.present_cidrs)
     with pytest.raises(Unprocessable, match="a cidr for internalVL_subnet expected"):
         ranges(replace(given(), used_cidrs=["10.0.0.0/8"]))
 

@@ -21,7 +21,7 @@ _LENGTH: Final[Mapping[bool, int]] = {False: 24, True: 64}
 def needs_ranges(vnfd: Flavour, managed: Collection[str], present: Mapping[str, str]) -> bool:
     """Return whether a range has to be chosen. ``present``: the ranges that the subnets of the stack have already."""
     return any(
-        one.cidr is None and name not in present
+        _range_of(name, one, present) is None
         for link in vnfd.virtual_links
         if link not in managed
         for name, one in _named(link, vnfd)
@@ -38,7 +38,7 @@ def link_subnets(
     """
     named = {link: list(_named(link, vnfd)) for link in vnfd.virtual_links if link not in managed}
     every = [pair for pairs in named.values() for pair in pairs]
-    cidrs = {name: cidr for name, one in every if (cidr := one.cidr or present.get(name)) is not None}
+    cidrs = {name: cidr for name, one in every if (cidr := _range_of(name, one, present)) is not None}
     taken = [network for text in (*cidrs.values(), *used) for network in _read(text)]
     for name, one in every:
         if name not in cidrs:
@@ -61,6 +61,13 @@ def _named(link: str, vnfd: Flavour) -> Iterator[tuple[str, LinkSubnet]]:
     subnets: Sequence[LinkSubnet] = vnfd.virtual_links[link].subnets or (LinkSubnet(),)
     for number, one in enumerate(subnets, start=1):
         yield f"{link}_subnet" if number == 1 else f"{link}_subnet_{number}", one
+
+
+def _range_of(name: str, subnet: LinkSubnet, present: Mapping[str, str]) -> str | None:
+    """Return the subnet's range, if it has one: another package may have the links' IP versions in another order."""
+    there = present.get(name)
+    fits = there is not None and any(one.version == (6 if subnet.is_ipv6 else 4) for one in _read(there))
+    return subnet.cidr or (there if fits else None)
 
 
 def _read(text: str) -> Iterator[_Network]:
