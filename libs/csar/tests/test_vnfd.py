@@ -205,7 +205,7 @@ def playbooks(app: str = "", entry: str = "path: _VAR_vnf_package_path/Scripts/s
     return f"""
 configurable_properties: {{_VAR_password: pw}}
 vdus:
-  VDU1: {{config: {{order: 1, vm_app_config: {{type: ansible, username: u, {app} instantiation: [{{{entry}}}]}}}}}}
+  masterNode: {{config: {{order: 1, vm_app_config: {{type: ansible, username: u, {app} instantiation: [{{{entry}}}]}}}}}}
 """
 
 
@@ -218,8 +218,8 @@ vdus:
         (None, "the package has no file ScriptANSIBLE/config.yaml"),
         ("a: [", "ScriptANSIBLE/config.yaml: invalid YAML: "),
         ("a: 1", "vdus: an object with one entry for each VDU expected"),
-        ("vdus: {VDU1: {}}", "vdus/VDU1/config: order and vm_app_config expected"),
-        ("vdus: {VDU1: {config: {order: x, vm_app_config: {}}}}", "vdus/VDU1/config/order: a whole number expected"),
+        ("vdus: {masterNode: {}}", "vdus/masterNode/config: order and vm_app_config expected"),
+        ("vdus: {masterNode: {config: {order: x, vm_app_config: {}}}}", "vdus/masterNode/config/order: a whole number expected"),
         ("configurable_properties: {a: 1}\nvdus: {}", "names begin with _VAR_ expected"),
         (playbooks("usrname: u,"), "vm_app_config/usrname: did you mean username?"),
         (playbooks("execute-host: {host: h},"), "vm_app_config/execute-host: is for commands on the host of the VNFM"),
@@ -227,6 +227,12 @@ vdus:
         (playbooks(entry="command: rm, order: 0"), "instantiation[0]/command: is for commands on the host"),
         (playbooks(entry="path: _VAR_vnf_package_path/Scripts/none.yaml, order: 0"), "the package has no file Scripts/none.yaml"),
         (playbooks(entry="path: _VAR_vnf_package_path/../../etc/x.yaml, order: 0"), "the package has no file ../../etc/x.yaml"),
+        (playbooks(entry="path: _VAR_vnf_package_path/Files/start.yaml, order: 0"), "files below Files/ are not there"),
+        (playbooks("priv_key_file: /root/key,"), "priv_key_file: a file of the package expected"),
+        (playbooks("priv_key_file: _VAR_vnf_package_path/Scripts/key,"), "the package has no file Scripts/key"),
+        (playbooks("connection_wait_timeout: long,"), "connection_wait_timeout: seconds expected"),
+        (playbooks("node_pair: [VDU2],"), "node_pair: a VDU of the VNFD expected: masterNode"),
+        (playbooks().replace("masterNode", "mastrNode"), "vdus/mastrNode: did you mean masterNode?"),
         (playbooks(entry="path: /etc/x.yaml, order: 0"), "instantiation[0]/path: a playbook of the package expected"),
         (playbooks(entry="path: _VAR_vnf_package_path/Scripts/start.yaml"), "instantiation[0]/order: a whole number"),
     ],
@@ -239,7 +245,12 @@ def test_the_playbooks_of_tackers_ansible_driver_are_found_and_judged(
     artifact = f"{driver}: {{type: tosca.artifacts.Implementation.Python, file: /opt/stack/tacker/ansible.py}}"
     changed = flavour(phases=f"instantiate_end: {{implementation: {driver}}}")
     changed = re.sub("( +)mgmt-drivers-kubernetes:", rf"\1{artifact}\n\1mgmt-drivers-kubernetes:", changed)
-    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/start.yaml": "[]"}
+    files = {
+        **v1_files(),
+        "Definitions/flavour_simple.yaml": changed,
+        "Scripts/start.yaml": "[]",
+        "Files/start.yaml": "[]",
+    }
     if config is not None:
         files["ScriptANSIBLE/config.yaml"] = config
     found = vnfd_of(tmp_path, files).flavour("simple").phases["instantiate_end"]

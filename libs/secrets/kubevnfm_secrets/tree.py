@@ -20,8 +20,11 @@ _CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECAS
 """``scheme://user:password@host``, as proxy settings carry it."""
 
 
-_ASSIGNED = re.compile(r"(?:^|,)[ \t]{0,8}(?:--)?([A-Za-z][\w.\[\]\\/-]{0,255})=")
-"""``name=value`` in a text, also several that are separated by commas, as arguments of programs are."""
+_ASSIGNED = re.compile(
+    r"(?:^|,)[ \t]{0,8}(?:--)?(\w[\w.\[\]\\/-]{0,255})=([a-z][a-z0-9+.-]{0,30}://[^/@\s]{1,1000}@)?", re.IGNORECASE
+)
+"""``name=value`` in a text, also several that are separated by commas, as arguments of programs are; the second group: the value is
+a URL with credentials."""
 
 
 _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
@@ -67,11 +70,11 @@ def _hide(node: Any, names: tuple[frozenset[str], ...], *, is_secret: bool) -> A
 
 
 def _assigns_secret(node: Any, names: tuple[frozenset[str], ...]) -> bool:
-    """Return whether an item of a list gives something with a secret name a value."""
+    """Return whether an item of a list gives something with a secret name a value, or anything a URL with credentials."""
     if not isinstance(node, str) or "=" not in node:
         return False
     found = _ASSIGNED.findall(node)
-    return any(is_secret_name(name) or any(name in each for each in names) for name in found)
+    return any(url or is_secret_name(name) or any(name in each for each in names) for name, url in found)
 
 
 def listed_names(tree: Any) -> frozenset[str]:

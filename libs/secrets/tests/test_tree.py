@@ -180,7 +180,10 @@ def test_a_name_counts_for_all_that_is_below_the_object_that_lists_it() -> None:
     assert (shown["in"][1], shown["b"]) == ({"b": "3"}, "4")
 
 
-@pytest.mark.parametrize("text", ["login.password=x", "a=1,db.pwd=x", "--api-key=x", "pins[0].otp=1", "pin=1"])
+@pytest.mark.parametrize(
+    "text",
+    ["login.password=x", "a=1,db.pwd=x", "--api-key=x", "pins[0].otp=1", "pin=1", "_pwd=1", "a=1,db.url=pg://u:w@h/d"],
+)
 def test_an_assignment_in_a_list_is_hidden_by_the_name_on_its_left(text: str) -> None:
     """As arguments of programs and ``helm --set`` have it; ``x_secret_names`` counts too."""
     tree = {"x_secret_names": ["pin"], "given": [text, "service.port=8081", "http://mirror/?token=a", "a=password"]}

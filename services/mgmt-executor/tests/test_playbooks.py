@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import runpy
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from kubevnfm_events.mgmt import ANSIBLE, RunScript
 from kubevnfm_mgmt_executor.adapters.script_process import why_no_ansible
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_sandbox.runs import Limits, ScriptRefused
+from kubevnfm_sandbox.shim import ANSIBLE_RUNNER, TACKER_SHIM
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.openssh import OpenSsh, openssh
@@ -113,8 +117,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
         yield opened
 
 
-def a_package(folder: Path, store: SqliteStore, sshd: OpenSsh | None = None) -> Playbooks:
-    port = sshd.port if sshd is not None else 22
+def a_package(folder: Path, store: SqliteStore, sshd: OpenSsh | None = None, port: int = 22) -> Playbooks:
+    port = sshd.port if sshd is not None else port
     limits = Limits(timeout_s=300)
     package = Playbooks(folder, store, KeyRing([b"0" * 32]), limits, ssh_port=port)
     user = sshd.username if sshd is not None else "u"
@@ -157,6 +161,49 @@ async def test_playbooks_reach_the_machines_of_the_vnf_alone(tmp_path: Path, sto
     ))  # fmt: skip
     with pytest.raises(ScriptFailed, match="_VAR_asked_password stands for nothing"):
         await package.run(addresses=("10.0.0.8",), reach=("10.0.0.8",), request={})
+
+
+@pytest.mark.parametrize(
+    ("book", "why"),
+    [
+        ("- hosts: web\n  tasks: [{command: id}]", r"no play is for 127\.0\.0\.1: hosts: all expected"),
+        pytest.param(
+            "- hosts: web\n- hosts: all\n  gather_facts: false\n  tasks:\n  - fail: {msg: the word swordfish-16}\n    no_log: true",
+            "play all, task fail, host 127.0.0.1: it failed; its output is hidden",
+            marks=pytest.mark.deep,
+        ),
+        pytest.param("- hosts: all\n  tasks: [{no_module: x}]", "first.yaml: couldn't resolve", marks=pytest.mark.deep),
+    ],
+)
+async def test_a_playbook_that_does_nothing_or_fails_says_why_in_a_sentence(
+    tmp_path: Path, store: SqliteStore, book: str, why: str
+) -> None:
+    """SEQ 6.8: ansible-playbook ends with 0 if no host is matched; what a task hides is in no error."""
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as listener:
+        package = a_package(tmp_path, store, port=listener.sockets[0].getsockname()[1])
+        (package.package / "Scripts/first.yaml").write_text(book)
+        with pytest.raises(ScriptFailed, match=why) as failed:
+            await package.run(addresses=("127.0.0.1",), reach=("127.0.0.1",))
+    assert "Traceback" not in str(failed.value)
+    assert "swordfish-16" not in f"{failed.value}{await package.log()}"
+
+
+def test_what_a_playbook_gets_is_of_the_machines_and_names_that_are_meant() -> None:
+    """SEQ 6.8: a machine that a heal has replaced has another id than the one that the request names."""
+    shim = runpy.run_path(str(TACKER_SHIM / f"{ANSIBLE_RUNNER}.py"))
+    known = {"_VAR_pass": "x", "_VAR_VDU_INSTANCE_IP": "10.0.0.7"}
+    assert shim["substituted"](["_VAR_VDU_INSTANCE_IP.conf", "a/_VAR_pass/b"], known) == ["10.0.0.7.conf", "a/x/b"]
+    with pytest.raises(shim["Refused"], match="_VAR_password stands for nothing"):
+        shim["substituted"]({"a": "_VAR_password"}, known)
+    servers = [{"server_id": name, "stack_id": "k"} for name in ("old", "new")]
+    assert shim["new_ones"]({"earlier_servers": ["old", "gone"]}, servers) == servers[1:]
+    written = io.StringIO()
+    masked = shim["Masked"](written)
+    masked.hide(
+        "params", {"login": {"password": ["listed-1", {"first": "inner-2"}]}, "pin_secret": 12345678, "plain": "seen"}
+    )
+    masked.write("listed-1 inner-2 12345678 seen")
+    assert written.getvalue() == "*** *** *** seen"
 
 
 async def test_without_ansible_playbooks_are_refused_with_what_to_install(

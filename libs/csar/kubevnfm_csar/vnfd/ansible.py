@@ -19,14 +19,20 @@ CONFIG: Final = "ScriptANSIBLE/config.yaml"
 _LARGEST: Final = 1024 * 1024
 _PACKAGE: Final = "_VAR_vnf_package_path"
 _ACTIONS: Final = ("instantiation", "termination", "healing", "scale-in", "scale-out")
-_WAITS: Final = ("retry_count", "retry_interval", "connection_wait_timeout", "command_execution_wait_timeout")
+_WAIT: Final = "connection_wait_timeout"
+_WAITS: Final = ("retry_count", "retry_interval", _WAIT, "command_execution_wait_timeout")
+_WITHHELD: Final = "Files/"
+"""The folder of a package that its code does not get."""
 _APP: Final = ("type", "node_pair", "username", "password", "priv_key_file", *_WAITS, *_ACTIONS)
 _ENTRY: Final = ("path", "params", "order", "target_hosts", "ansible_version")
 _ON_OUR_HOST: Final = "is for commands on the host of the VNFM or on others, which are not run: playbooks reach the machines of the VNF alone"
 
 
-def ansible_config(files: PackageFiles) -> tuple[bytes, str]:
-    """Return the content of the file that lists the playbooks, and why they cannot be run; "" if nothing is known."""
+def ansible_config(files: PackageFiles, vdus: Collection[str]) -> tuple[bytes, str]:
+    """Return the content of the file that lists the playbooks, and why they cannot be run; "" if nothing is known.
+
+    ``vdus``: those of all flavours.
+    """
     if CONFIG not in files.names():
         return b"", f"the package has no file {CONFIG}"
     with files.open(CONFIG) as stream:
@@ -39,11 +45,11 @@ def ansible_config(files: PackageFiles) -> tuple[bytes, str]:
         return raw, f"{CONFIG}: UTF-8 text expected"
     except YamlRefused as error:
         return raw, f"{CONFIG}: invalid YAML: {printable(str(error))}"
-    fault = next(_faults(body, files.names()), None)
+    fault = next(_faults(body, files.names(), vdus), None)
     return raw, f"{CONFIG}: {printable(fault)[:500]}" if fault is not None else ""
 
 
-def _faults(body: Any, files: Collection[str]) -> Iterator[str]:
+def _faults(body: Any, files: Collection[str], vdus: Collection[str]) -> Iterator[str]:
     if not isinstance(body, Mapping) or not isinstance(body.get("vdus"), Mapping):
         yield "vdus: an object with one entry for each VDU expected"
         return
@@ -55,6 +61,8 @@ def _faults(body: Any, files: Collection[str]) -> Iterator[str]:
         config = entry.get("config") if isinstance(entry, Mapping) else None
         app = config.get("vm_app_config") if isinstance(config, Mapping) else None
         place = f"vdus/{vdu}/config"
+        if vdu not in vdus:
+            yield f"vdus/{vdu}: {_no_vdu(vdu, vdus)}"
         if not isinstance(config, Mapping) or not isinstance(app, Mapping):
             yield f"{place}: order and vm_app_config expected"
             continue
@@ -62,12 +70,28 @@ def _faults(body: Any, files: Collection[str]) -> Iterator[str]:
         if not _is_whole(config.get("order")):
             yield f"{place}/order: a whole number expected"
         yield from _of_app(app, f"{place}/vm_app_config", files)
+        pair = app.get("node_pair")
+        if pair and (not isinstance(pair, str) or pair not in vdus):
+            yield f"{place}/vm_app_config/node_pair: {_no_vdu(pair, vdus)}"
+
+
+def _no_vdu(name: Any, vdus: Collection[str]) -> str:
+    meant = nearest(str(name), vdus)
+    return f"did you mean {meant}?" if meant else f"a VDU of the VNFD expected: {', '.join(sorted(vdus)) or 'none'}"
 
 
 def _of_app(app: Mapping[str, Any], place: str, files: Collection[str]) -> Iterator[str]:
     if app.get("type", "ansible") != "ansible" or "execute-host" in app:
         yield f"{place}/{'execute-host' if 'execute-host' in app else 'type'}: {_ON_OUR_HOST}"
     yield from _unknown(app, _APP, f"{place}/")
+    wait = app.get(_WAIT) or 0
+    if not isinstance(wait, int | float) or isinstance(wait, bool) or wait < 0:
+        yield f"{place}/{_WAIT}: seconds expected"
+    key = app.get("priv_key_file") or f"{_PACKAGE}/"
+    if not isinstance(key, str) or not key.startswith("_VAR_"):
+        yield f"{place}/priv_key_file: a file of the package expected, as {_PACKAGE}/Scripts/key"
+    elif key.startswith(f"{_PACKAGE}/") and key != f"{_PACKAGE}/":
+        yield from _of_path(key, f"{place}/priv_key_file", files)
     for action in _ACTIONS:
         listed = app.get(action) or []
         if not isinstance(listed, list):
@@ -93,9 +117,17 @@ def _of_playbook(one: Any, place: str, files: Collection[str]) -> Iterator[str]:
     if not isinstance(path, str) or not path.startswith(f"{_PACKAGE}/"):
         yield f"{place}/path: a playbook of the package expected, as {_PACKAGE}/Scripts/start.yaml"
         return
+    yield from _of_path(path, f"{place}/path", files)
+
+
+def _of_path(path: str, place: str, files: Collection[str]) -> Iterator[str]:
     inside = posixpath.normpath(path.removeprefix(_PACKAGE).lstrip("/"))
-    if "_VAR_" not in inside and inside not in files:
-        yield f"{place}/path: the package has no file {inside}"
+    if "_VAR_" in inside:
+        return
+    if inside not in files:
+        yield f"{place}: the package has no file {inside}"
+    elif inside.startswith(_WITHHELD):
+        yield f"{place}: files below {_WITHHELD} are not there for playbooks: another folder expected"
 
 
 def _unknown(body: Mapping[str, Any], known: Collection[str], place: str) -> Iterator[str]:

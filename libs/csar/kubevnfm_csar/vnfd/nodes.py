@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from typing import Any, Final, Literal, cast
 
 from kubevnfm_kit.json_types import JsonMapping
@@ -25,6 +26,12 @@ from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.values import boolean, mapping, resolve, sequence, text
 
 _IP: Final = ("ipv4", "ipv6")
+
+
+def vdu_names(topologies: Iterable[Topology]) -> frozenset[str]:
+    """Return the names of the VDUs of several flavours."""
+    kinds = types.COMPUTE, types.CONTAINER
+    return frozenset(node.name for each in topologies for kind in kinds for node in each.of_type(kind))
 
 
 def vdus(topology: Topology) -> dict[str, Vdu]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from kubevnfm_events.mgmt import ANSIBLE
@@ -28,8 +28,8 @@ _NO_KUBESPRAY: Final = "clusters are not built by Kubespray, which runs on an An
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
 
 
-def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver]:
-    """Return the driver of each phase that has one.
+def phase_drivers(topology: Topology, vnf: Node | None, vdus: Collection[str]) -> dict[str, PhaseDriver]:
+    """Return the driver of each phase that has one; ``vdus``: the names of those of all flavours.
 
     A file that is missing is a problem of its driver alone: operations that do not need it can be carried out.
     Raises: PackageRefused when an artifact is not a Python script, or longer than a script ever is.
@@ -42,7 +42,7 @@ def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver
         implementation = operation.get("implementation") if isinstance(operation, dict) else operation
         primary, dependencies = _parts(implementation)
         if primary:
-            found[phase] = _driver(topology, vnf, phase=phase, primary=primary, dependencies=dependencies)
+            found[phase] = _driver(topology, vnf, vdus, phase=phase, primary=primary, dependencies=dependencies)
     return found
 
 
@@ -61,7 +61,9 @@ def _parts(implementation: Any) -> tuple[str, list[Any]]:
     return text(implementation), []
 
 
-def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependencies: list[Any]) -> PhaseDriver:
+def _driver(
+    topology: Topology, vnf: Node, vdus: Collection[str], *, phase: str, primary: str, dependencies: list[Any]
+) -> PhaseDriver:
     artifacts = mapping(vnf.body.get("artifacts"))
     named, file = _artifact(topology, artifacts, primary)
     artifact = artifacts.get(primary)
@@ -70,7 +72,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
     if not topology.tree.is_a(kind, types.PYTHON):
         raise topology.refused(f"Vnflcm.{phase}: {primary} is of type {kind}; {types.PYTHON} is supported")
     if file is None and primary in ansible.DRIVERS:
-        raw, fault = ansible.ansible_config(topology.files)
+        raw, fault = ansible.ansible_config(topology.files, vdus)
         digest = hashlib.sha256(raw).hexdigest() if raw else ""
         return PhaseDriver(
             phase=phase, name=primary, file=ansible.CONFIG, sha256=digest, driver_class=ANSIBLE, problem=fault

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from itertools import islice
 from typing import Any, Final
@@ -44,7 +44,8 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
         if not STANDARD_FILE.match(posixpath.basename(name)):
             left -= topology.warn_of(islice(unknown_parts(topology), left))
     facts = _facts(topologies[entry], list(chosen.values()))
-    flavours = {flavour_id: _flavour(flavour_id, topology) for flavour_id, topology in chosen.items()}
+    vdus = nodes.vdu_names(chosen.values())
+    flavours = {flavour_id: _flavour(flavour_id, topology, vdus) for flavour_id, topology in chosen.items()}
     # A new instance has no flavour yet: its initial values come from the top file, or from the first flavour if the top
     # file has no VNF node.
     top = topologies[entry].vnf_node() or next(iter(chosen.values())).vnf_node()
@@ -143,7 +144,8 @@ def _as_list(value: Any) -> list[Any]:
     return sequence(value) or ([] if value is None or isinstance(value, list) else [value])
 
 
-def _flavour(flavour_id: str, topology: Topology) -> Flavour:
+def _flavour(flavour_id: str, topology: Topology, all_vdus: Collection[str]) -> Flavour:
+    """``all_vdus``: the names of those of all flavours."""
     vnf = topology.vnf_node()
     levels, default_level = policies.instantiation_levels(topology)
     aspects = policies.scaling_aspects(topology)
@@ -167,7 +169,7 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
         cps=nodes.connection_points(topology),
         virtual_links=nodes.virtual_links(topology),
         storages=nodes.storages(topology),
-        phases=phase_drivers(topology, vnf),
+        phases=phase_drivers(topology, vnf, all_vdus),
         aspects=aspects,
         initial_deltas=policies.initial_deltas(topology),
         levels=levels,

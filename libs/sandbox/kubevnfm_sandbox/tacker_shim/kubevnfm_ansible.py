@@ -15,17 +15,20 @@ import time
 
 import yaml
 
-FOLDER = "/tmp/ansible"  # noqa: S108 - the process has a root of its own, or a folder of its own below
+FOLDER = f"{os.getcwd()}/ansible"  # noqa: PTH109 - as the other modules of a confined process
+"""In the folder of this process alone, which is gone when it ends."""
 _ACTIONS = {
     "instantiate_end": "instantiation", "terminate_start": "termination", "heal_end": "healing",
     "scale_start": "scale-in", "scale_end": "scale-out",
 }
 _TYPES = {"scale_start": "SCALE_IN", "scale_end": "SCALE_OUT"}
 _NAME = re.compile(r"_VAR_[a-zA-Z_.0-9<>-]+")
+_AFTER = re.compile(r"[.<>-]")
 _SECRET = re.compile(r"(pass|pwd|_pw|secret|token|credential|priv|key)(?!.*(file|path))", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _WAIT_S = 600.0
 _LOOK_S = 2.0
+_LONGEST_SAID = 500
 
 
 class Refused(Exception):
@@ -38,9 +41,17 @@ class Masked:
     def __init__(self, plain):
         self._plain, self._secrets = plain, set()
 
-    def hide(self, value):
-        if isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
-            self._secrets.add(value)
+    def hide(self, name, value):
+        """Hide what has a secret name: the value, or in an object or list each one in it."""
+        is_secret = bool(_SECRET.search(str(name)))
+        if isinstance(value, dict):
+            for inner, one in value.items():
+                self.hide(f"{name}_" if is_secret else inner, one)
+        elif isinstance(value, list):
+            for one in value:
+                self.hide(name, one)
+        elif is_secret and isinstance(value, str | int | float) and len(str(value)) >= _SHORTEST_SECRET:
+            self._secrets.add(str(value))
 
     def write(self, text):
         for secret in sorted(self._secrets, key=len, reverse=True):
@@ -61,8 +72,8 @@ def substituted(value, known):
         return value
 
     def found(match):
-        # A name ends where a known one does: `_VAR_vnf_package_path/Scripts`.
-        fitting = [name for name in known if match[0].startswith(name)]
+        # A name ends where a known one does, but not within a word: `_VAR_VDU_INSTANCE_IP.conf`, not `_VAR_password` by `_VAR_pass`.
+        fitting = [name for name in known if match[0] == name or _AFTER.match(match[0].removeprefix(name))]
         if not fitting:
             raise Refused(f"{match[0]} stands for nothing: known are {', '.join(sorted(known))}")
         name = max(fitting, key=len)
@@ -71,27 +82,17 @@ def substituted(value, known):
     return _NAME.sub(found, value)
 
 
-def moving(given, servers):
-    """Return the machines that a scaling adds or removes."""
-    if given["operation"] == "scale_end":
-        earlier = set(given.get("earlier_stacks") or ())
-        return [one for one in servers if one["stack_id"] not in earlier]
+def leaving(given, servers):
+    """Return the machines that a scaling removes."""
     removed = (given.get("grant_request") or {}).get("removeResources") or ()
-    leaving = {one["resource"]["resourceId"] for one in removed if one.get("type") == "COMPUTE"}
-    return [one for one in servers if one["server_id"] in leaving]
+    ids = {one["resource"]["resourceId"] for one in removed if one.get("type") == "COMPUTE"}
+    return [one for one in servers if one["server_id"] in ids]
 
 
-def healed(given, servers):
-    """Return the machines that a heal has replaced: those that the request names, or all."""
-    named = set((given["request"] or {}).get("vnfcInstanceId") or ())
-    if not named:
-        return servers
-    infos = (given["vnf_instance"].get("instantiatedVnfInfo") or {}).get("vnfcInfo") or ()
-    named |= {one.get("vnfcResourceInfoId") for one in infos if one["id"] in named}
-    vdus = {one["vduId"] for one in infos if one["id"] in named or one.get("vnfcResourceInfoId") in named}
-    found = [one for one in servers if one["vnfc_id"] in named]
-    # A machine that was replaced has another id: then those of its VDU that are new.
-    return found or [one for one in servers if one["vdu_id"] in vdus]
+def new_ones(given, servers):
+    """Return the machines that the operation has made: a machine that was replaced has another id than the one that a heal names."""
+    earlier = set(given.get("earlier_servers") or ())
+    return [one for one in servers if one["server_id"] not in earlier]
 
 
 def management_ports(package):
@@ -215,7 +216,8 @@ class Playbooks:
         init_plugin_loader([])
 
     def run(self, path, hosts, variables):
-        """Raise Refused naming play, task and host of the first failure."""
+        """Raise Refused naming play, task and host of the last failure, or that no play is for these hosts."""
+        from ansible.errors import AnsibleError
         from ansible.executor.playbook_executor import PlaybookExecutor
         from ansible.inventory.manager import InventoryManager
         from ansible.parsing.dataloader import DataLoader
@@ -227,28 +229,48 @@ class Playbooks:
         manager = VariableManager(loader=loader, inventory=inventory)
         manager._extra_vars = variables
         executor = PlaybookExecutor([path], inventory, manager, loader, passwords={})
-        where, failures = {"play": "?", "task": "?"}, []
+        where, failures, matched = {"play": "?", "task": "?"}, [], []
         sent = executor._tqm.send_callback
 
         def noted(method, *args, **kwargs):
             if method == "v2_playbook_on_play_start":
                 where.update(play=args[0].get_name().strip(), task="?")
+                matched.append(where["play"])
+            elif method == "v2_playbook_on_no_hosts_matched":
+                matched.pop()
             elif method in ("v2_playbook_on_task_start", "v2_playbook_on_handler_task_start"):
                 where["task"] = args[0].get_name().strip()
-            elif method in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not kwargs.get("ignore_errors"):
-                result = args[0]
-                said = str((getattr(result, "_return_data", None) or {}).get("msg") or "")
-                failures.append((where["play"], where["task"], result._host.get_name(), " ".join(said.split())[:500]))
+            elif method.startswith(("v2_runner_on_", "v2_runner_item_on_", "v2_runner_retry")) and args:
+                said = self._said(args[0])
+                if method in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not kwargs.get("ignore_errors"):
+                    failures.append((where["play"], where["task"], args[0]._host.get_name(), said))
             return sent(method, *args, **kwargs)
 
         executor._tqm.send_callback = noted
-        status = executor.run()
-        if status == 0:
+        try:
+            status = executor.run()
+        except AnsibleError as error:
+            raise Refused(" ".join(str(error).split())[:_LONGEST_SAID]) from None
+        if status == 0 and matched:
             return
+        if status == 0:
+            raise Refused(f"no play is for {', '.join(hosts)}: hosts: all expected, or one of these addresses")
         if not failures:
             raise Refused(f"it ended with status {status}")
         play, task, host, said = failures[-1]
         raise Refused(f"play {play}, task {task}, host {host}: {said or 'failed'}")
+
+    def _said(self, result):
+        """Return what a result says, but for that of a task with `no_log`, whose exception Ansible would show all the same."""
+        data = getattr(result, "_return_data", None)
+        if not isinstance(data, dict):
+            return ""
+        if data.get("_ansible_no_log"):
+            for one in (data, *(data.get("results") or ())):
+                if isinstance(one, dict):
+                    one.pop("exception", None)
+            return "it failed; its output is hidden, as no_log says"
+        return " ".join(str(data.get("msg") or "").split())[:_LONGEST_SAID]
 
 
 def main(given, output):
@@ -261,21 +283,22 @@ def main(given, output):
     with open(sys.argv[0], encoding="utf-8") as file:
         config = yaml.safe_load(file)
     servers = list((given.get("stack") or {}).get("servers") or ())
-    if action in ("scale-in", "scale-out"):
-        chosen = moving(given, servers)
+    if action == "scale-in":
+        chosen = leaving(given, servers)
     else:
-        chosen = healed(given, servers) if action == "healing" else servers
+        chosen = new_ones(given, servers) if action in ("scale-out", "healing") else servers
     ports = management_ports(package)
     addresses = {}
     for server in servers:
-        addresses.setdefault(server["vdu_id"], address_of(server, ports.get(server["vdu_id"])))
+        address = address_of(server, ports.get(server["vdu_id"]))
+        if address is not None:
+            addresses.setdefault(server["vdu_id"], []).append(address)
     parameters = given.get("instantiated_with") or (given["request"] or {}).get("additionalParams") or {}
     known = dict(config.get("configurable_properties") or {})
     known |= {f"_VAR_{name}": value for name, value in parameters.items() if isinstance(value, str | int | float)}
     known["_VAR_vnf_package_path"] = package
     for name, value in known.items():
-        if _SECRET.search(name):
-            output.hide(value)
+        output.hide(name, value)
     playbooks, vdus = Playbooks(), config["vdus"]
     for vdu in sorted(vdus, key=lambda name: vdus[name]["config"]["order"]):
         app, port = vdus[vdu]["config"]["vm_app_config"], ports.get(vdu)
@@ -295,8 +318,10 @@ def run_one(playbooks, entry, app, address, addresses, known, package, vdu, outp
     if not path.startswith(f"{package}/") or not os.path.isfile(path):
         raise Refused(f"{vdu}: {entry['path']}: no such file in the package")
     login = substituted({name: app[name] for name in ("username", "password", "priv_key_file") if app.get(name)}, known)
-    hosts = [addresses.get(one, one) for one in substituted(entry.get("target_hosts") or [], known)] or [address]
-    variables = {"host": address, "node_pair_ip": addresses.get(app.get("node_pair")), **addresses}
+    named = substituted(entry.get("target_hosts") or [], known)
+    hosts = [host for one in named for host in addresses.get(str(one), [str(one)])] or [address]
+    first = {name: each[0] for name, each in addresses.items()}
+    variables = {"host": address, "node_pair_ip": first.get(app.get("node_pair")), **first}
     variables |= substituted(entry.get("params") or {}, known)
     for mine, theirs in (("username", "ansible_user"), ("password", "ansible_password")):
         if mine in login:
@@ -304,16 +329,18 @@ def run_one(playbooks, entry, app, address, addresses, known, package, vdu, outp
     if "priv_key_file" in login:
         variables["ansible_ssh_private_key_file"] = login["priv_key_file"]
     for name, value in (*variables.items(), *login.items()):
-        if _SECRET.search(str(name)):
-            output.hide(value)
+        output.hide(name, value)
     variables["ansible_connection"] = "paramiko_ssh"
     if entry.get("ansible_version"):
         print(f"{vdu}: {entry['ansible_version']} is asked for; the installed version of ansible-core is used")
     where = path.removeprefix(f"{package}/")
-    print(f"{vdu}: {where} on {', '.join(map(str, hosts))}")
+    print(f"{vdu}: {where} on {', '.join(hosts)}")
     try:
+        port = str(variables.get("ansible_port") or 22)
+        if not port.isdecimal():
+            raise Refused("params: a port number expected as ansible_port")
         for host in hosts:
-            wait_for(host, int(variables.get("ansible_port") or 22), float(app.get("connection_wait_timeout") or _WAIT_S))
+            wait_for(host, int(port), float(app.get("connection_wait_timeout") or _WAIT_S))
         playbooks.run(path, hosts, variables)
     except Refused as error:
         raise Refused(f"{vdu}: {where}: {error}") from None

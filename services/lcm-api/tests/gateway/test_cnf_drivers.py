@@ -10,7 +10,7 @@ import pytest
 from kubevnfm_events import ServiceFacts
 from kubevnfm_events.mgmt import RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.objects import UpdateObjects
-from packages.package_variants import OTHER_CNF, scripted_cluster, variant
+from packages.package_variants import OTHER_CNF, OTHER_VM, scripted_cluster, variant
 from worlds.lcm_world import World, sample_request
 
 V1_VIM = [{"id": "cluster", "vimId": "VIM_ID", "vimType": "kubernetes"}]
@@ -111,8 +111,8 @@ PLAYBOOKS = {
 
 
 async def test_playbooks_are_run_for_machines_where_ansible_is_installed(world: World) -> None:
-    """SEQ 6.8: otherwise the request says what to install; a CNF has no machines."""
-    phases = {"instantiate_end": "ansible_driver"}
+    """SEQ 6.8: otherwise the request says what to install, also that for a change to such a package."""
+    phases = dict.fromkeys(("instantiate_end", "heal_end"), "ansible_driver")
     package = await world.upload(variant(world.folder, "vm", phases=phases, files=PLAYBOOKS))
     assert (package["onboardingState"], package.get("warnings")) == ("ONBOARDED", None)
     instance_id = await world.create()
@@ -125,7 +125,14 @@ async def test_playbooks_are_run_for_machines_where_ansible_is_installed(world: 
     assert await ended(world, instance_id, "instantiate", sample_request("vm", "instantiate")) == "COMPLETED"
     sent = scripts_sent(world)["instantiate_end"]
     assert (sent.file, sent.driver_class, bool(sent.reach)) == ("ScriptANSIBLE/config.yaml", "ansible", True)
-    assert sent.given["stack"]["servers"]
+    before = [server["server_id"] for server in sent.given["stack"]["servers"]]
+    assert (len(before), sent.given["earlier_servers"]) == (3, [])
+    assert await ended(world, instance_id, "heal", {}) == "COMPLETED"
+    assert scripts_sent(world)["heal_end"].given["earlier_servers"] == before
+    await world.upload(variant(world.folder, "vm", phases=phases, files=PLAYBOOKS, vnfd_id=OTHER_VM))
+    world.playbooks.lacking = "Ansible playbooks need ansible-core: pip install it"
+    changed = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", {"vnfdId": OTHER_VM})
+    assert changed.problem(422)["type"].endswith("ansible-missing")
 
 
 async def test_playbooks_are_refused_for_a_cnf(world: World) -> None:

@@ -142,7 +142,9 @@ class Machines(VnfKind):
         return await connected_machines(self._packages, self._vim_entries, machines, asked)
 
     async def carried(self, vnf: UnderChange, package: PackageRef, vnfd: Vnfd) -> CarriedStack:
-        return await carried_machines(self._packages, VnfUnderChange.of_machines(vnf), package, vnfd)
+        carried = await carried_machines(self._packages, VnfUnderChange.of_machines(vnf), package, vnfd)
+        await check_playbook_program(self._playbooks, vnfd.flavour(vnf.flavour.flavour_id))
+        return carried
 
     async def create_snapshot(
         self, vnf: UnderChange, asked: Asked[CreateVnfSnapshotRequest], occurrence_id: str
@@ -156,12 +158,16 @@ class Machines(VnfKind):
 
     async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)
-        return await changed_flavour(
+        changed = await changed_flavour(
             self._packages, self._vim_entries, machines, asked, is_granted_outside=self._is_granted_outside
         )
+        await check_playbook_program(self._playbooks, changed.flavour)
+        return changed
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         machines = VnfUnderChange.of_machines(vnf)
-        return await changed_package(
+        changed = await changed_package(
             self._packages, self._vim_entries, machines, asked, is_granted_outside=self._is_granted_outside
         )
+        await check_playbook_program(self._playbooks, changed.flavour)
+        return changed

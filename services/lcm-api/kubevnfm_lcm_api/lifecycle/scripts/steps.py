@@ -149,6 +149,7 @@ def _facts_for_driver(draft: ScriptedDraft, known: Sequence[StackResources | Non
         # `nfv` are the parameters of the stack, which may hold secrets of the request.
         "stack": stack.model_dump(mode="json", exclude={"nfv"}) if stack is not None else None,
         "earlier_stacks": [server.stack_id for server in before.servers] if before is not None else [],
+        "earlier_servers": [server.server_id for server in before.servers] if before is not None else [],
         "instantiated_with": info.get("additionalParams") or {},
         **({"cluster_vim_name": draft.registered_vim_name} if draft.registered_vim_name is not None else {}),
     }
