@@ -149,8 +149,9 @@ class StackChangeHandlers:
         async def find_after_snapshot(
             command: C, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
         ) -> Wanted | None:
-            servers = live.facts.servers
-            await self.snapshots.save(command.vnf_instance_id, context.operation_id, live.definition, servers)
+            servers, by_id = live.facts.servers, live.contents.server_by_id
+            running = [one.id for one in by_id.values() if one.status == "ACTIVE"]
+            await self.snapshots.save(command.vnf_instance_id, context.operation_id, live.definition, servers, running)
             return await find_change(command, cloud, live, tags)
 
         return find_after_snapshot
@@ -254,6 +255,10 @@ class StackChangeHandlers:
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
             await cloud.stacks.mark_unhealthy(resource, _REASON)
+        if before is not None and isinstance(command, RestoreResources):
+            # The operation may have ended between the stop of a server and its deletion.
+            for server_id in before.stopped(live.contents.server_by_id):
+                await cloud.servers.start(server_id)
         change = wanted.change if wanted.finish is None else replace(wanted.change, tags=(*tags, _MORE))
         begun = await cloud.stacks.change(stack, change)
         log.info("stack_change_started", stack_id=stack.id, replaced=len(wanted.unhealthy))

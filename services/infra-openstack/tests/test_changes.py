@@ -386,6 +386,11 @@ async def test_a_heal_replaces_servers_that_boot_from_volumes(site: Site, tmp_pa
     before = await site.create(package=package)
     healed = (*ids(before, "masterNode"), sorted(ids(before))[0])
     command = site.command(HealResources, servers=healed, package=package)
+    if goes == "true":
+        keeping = command.model_copy(update={"request": {"additionalParams": {"x_keep_volume": True}}})
+        with pytest.raises(Unprocessable, match="Nova deletes it with its server"):
+            await site.do(keeping, a_context(operation_id="op-1", step_id="heal"))
+        assert {one.server_id for one in before.servers} == set(site.lab.cloud.nova.servers)
     after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
     assert len(after.servers) == 3
     assert not {one.server_id for one in after.servers} & {*healed}
@@ -469,18 +474,27 @@ async def test_a_server_whose_replacement_failed_stays_among_what_remains(site: 
 
 
 async def test_a_restored_stack_has_the_servers_again_that_were_deleted_first(site: Site, tmp_path: Path) -> None:
-    """The operation was cancelled after the deletion: Heat knows nothing of it yet, nor of the volume that went too."""
+    """The operation was cancelled after the deletion: Heat knows nothing of it yet, nor of the volume that went too.
+
+    One that was only stopped runs again.
+    """
     package = boot_from_volumes(site, tmp_path, "boots", goes="true")
     before = await site.create(package=package)
-    (master,), worker = ids(before, "masterNode"), sorted(ids(before))[0]
+    (master,), (worker, stopped) = ids(before, "masterNode"), sorted(ids(before))
     await site.scale(3, package=package)
     for one in (master, worker):
         await site.lab.cloud.nova.destroy(site.lab.cloud.nova.servers[one])
+    await site.lab.cloud.nova.stop(site.lab.cloud.nova.servers[stopped])
     staying = tuple(one.server_id for one in before.servers)
     restore = site.command(RestoreResources, package=package, staying=staying)
     after = await site.do(restore, a_context(operation_id="op-2", step_id="scale", attempt=2))
-    assert len(ids(after) & ids(before)) == 1
+    assert ids(after) & ids(before) == {stopped}
     assert len(ids(after)) == 2
+
+    async def runs() -> bool:
+        return site.lab.cloud.nova.servers[stopped].status == "ACTIVE"
+
+    await until_true(runs)
     assert len(ids(after, "masterNode") - {master}) == 1
     assert set(site.lab.cloud.cinder.volumes) == set(drives(after).values())
 

@@ -9,6 +9,7 @@ import pytest
 from kubevnfm_csar.hot import nested_templates
 from kubevnfm_infra_openstack.domain.handover import leaving_first, lost_with
 from kubevnfm_infra_openstack.domain.rolling import ReadDefinition
+from kubevnfm_infra_openstack.domain.snapshots import StackBefore
 from kubevnfm_infra_openstack.domain.stack import (
     HeatResource,
     NovaServer,
@@ -115,3 +116,9 @@ def test_a_volume_that_nova_deletes_with_its_server_is_lost(goes: object) -> Non
     form = read({"a": {"type": SERVER, "properties": {"block_device_mapping_v2": [drive]}}, "root": volume()})
     assert lost_with(STACK, contents(), lambda _: form, ["id-a"]) == ({"id-root"} if goes in (True, "true") else set())
     assert lost_with(STACK, contents(), lambda _: form, []) == set()
+
+
+def test_only_a_server_that_ran_before_an_operation_is_started_by_its_rollback() -> None:
+    before = StackBefore(StackDefinition({}, {}, {}), running=["ran", "runs", "gone"])
+    now = {"ran": "SHUTOFF", "runs": "ACTIVE", "was off": "SHUTOFF"}
+    assert before.stopped({one: NovaServer(one, one, status=status) for one, status in now.items()}) == ["ran"]

@@ -27,6 +27,7 @@ from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, with_present, zone_names
 from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
+from kubevnfm_infra_openstack.domain.handover import lost_with
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.link_subnets import present_cidrs
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -60,6 +61,7 @@ _BY_NUMBER: Final[Mapping[str, Collection[str]]] = {
 }
 """The operations, by the method of user data, for which built-in rules need to know the names of a stack's resources."""
 _LINKS: Final = "extVirtualLinks"
+_KEEP: Final = "x_keep_volume"
 NO_IMAGES: Final[Mapping[str, str]] = {}
 
 
@@ -126,6 +128,8 @@ class StackChanges:
         # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
         patch = await self._asked("heal", command, cloud, flavour, given, live)
+        if (given.request.get("additionalParams") or {}).get(_KEEP) is True:
+            await _check_kept(live, command.servers)
         # An empty update: Heat replaces unhealthy resources in every update.
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
@@ -445,6 +449,15 @@ class StackChanges:
         named = given.ports.points.keys()
         template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present, named)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
+
+
+async def _check_kept(live: LiveStack, servers: Collection[str]) -> None:
+    """Raise Unprocessable if volumes that have to stay go with these servers."""
+    form = await _read(live.definition)
+    lost = sorted(lost_with(live.stack, live.contents, lambda _: form, servers))
+    if lost:
+        why = f"true, but the template has delete_on_termination for {', '.join(lost)}: Nova deletes it with its server"
+        raise Unprocessable(f"additionalParams/{_KEEP}", why)
 
 
 def _whole_parts(facts: StackResources, servers: Collection[str]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +11,7 @@ from kubevnfm_events.stacks import ServerFacts
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore
 
-from kubevnfm_infra_openstack.domain.stack import StackDefinition
+from kubevnfm_infra_openstack.domain.stack import NovaServer, StackDefinition
 
 COLLECTION = "stacks_before"
 Slot = tuple[str, str]
@@ -25,6 +25,12 @@ class StackBefore:
     definition: StackDefinition
     slot_by_server: Mapping[str, Slot] = field(default_factory=dict)
     """By Nova id; version 0.1.0 has stored none."""
+    running: Collection[str] = ()
+    """Ids of the servers that were ACTIVE."""
+
+    def stopped(self, servers: Mapping[str, NovaServer]) -> list[str]:
+        """Return the servers that were running and are stopped now. ``servers``: those of now, by id."""
+        return [one for one in self.running if one in servers and servers[one].status == "SHUTOFF"]
 
 
 NOTHING_SAVED: Final = StackBefore(StackDefinition({}, {}, {}))
@@ -42,7 +48,12 @@ class StackSnapshots:
         self._store, self._ring = store, ring
 
     async def save(
-        self, instance_id: str, operation_id: str, definition: StackDefinition, servers: Sequence[ServerFacts]
+        self,
+        instance_id: str,
+        operation_id: str,
+        definition: StackDefinition,
+        servers: Sequence[ServerFacts],
+        running: Collection[str],
     ) -> None:
         """Save the stack unless the operation has saved it already."""
         # A second call of the same operation sees a stack that the operation itself has changed.
@@ -54,6 +65,7 @@ class StackSnapshots:
                 "parameters": definition.parameters,
                 "files": definition.files,
                 "servers": {server.server_id: slot_of(server) for server in servers},
+                "running": [*running],
             }
         )
         # Sealed, because parameters may hold passwords.
@@ -72,4 +84,5 @@ class StackSnapshots:
             return None
         found = json.loads(self._ring.open(stored.body["sealed"], bound_to=instance_id))
         slots = {server: (stack, name) for server, (stack, name) in found.get("servers", {}).items()}
-        return StackBefore(StackDefinition(found["template"], found["parameters"], found["files"]), slots)
+        definition = StackDefinition(found["template"], found["parameters"], found["files"])
+        return StackBefore(definition, slots, found.get("running", ()))
