@@ -27,7 +27,7 @@ from kubevnfm_events.stacks import (
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
-from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
+from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.completing import in_order, repaired
 from kubevnfm_infra_openstack.domain.definitions import completed
 from kubevnfm_infra_openstack.domain.errors import (
@@ -40,6 +40,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 )
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.live import LiveStack, Wanted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
 from kubevnfm_infra_openstack.domain.removal import STOPS_WITHIN_S, are_removed
 from kubevnfm_infra_openstack.domain.resources import existing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,7 +16,6 @@ from kubevnfm_events.stacks import (
     RestoreResources,
     ScaleResources,
     StackCommand,
-    StackResources,
     UserData,
 )
 from kubevnfm_kit.errors import Unprocessable
@@ -27,9 +25,17 @@ from kubevnfm_infra_openstack.domain.asked_ports import FixedIp
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree, with_present, zone_names
 from kubevnfm_infra_openstack.domain.definitions import check_increase, completed, definition_of, nested, parsed
 from kubevnfm_infra_openstack.domain.grant import Granted, adds_machines, granted_images
-from kubevnfm_infra_openstack.domain.handover import lost_with
 from kubevnfm_infra_openstack.domain.hot import PORT, SERVER, VOLUME, properties_of, resources_of
 from kubevnfm_infra_openstack.domain.link_subnets import present_cidrs
+from kubevnfm_infra_openstack.domain.live import (
+    KEEP,
+    LiveStack,
+    Wanted,
+    check_kept,
+    read_definition,
+    whole_parts,
+    without_lost_ports,
+)
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
@@ -44,7 +50,7 @@ from kubevnfm_infra_openstack.domain.rolling import (
 )
 from kubevnfm_infra_openstack.domain.scaling import Resized, groups_of, present_value, resized
 from kubevnfm_infra_openstack.domain.snapshots import StackBefore, slot_of
-from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
+from kubevnfm_infra_openstack.domain.stack import StackChange, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_infra_openstack.domain.user_data import (
     clear_texts,
@@ -61,36 +67,7 @@ _BY_NUMBER: Final[Mapping[str, Collection[str]]] = {
 }
 """The operations, by the method of user data, for which built-in rules need to know the names of a stack's resources."""
 _LINKS: Final = "extVirtualLinks"
-_KEEP: Final = "x_keep_volume"
 NO_IMAGES: Final[Mapping[str, str]] = {}
-
-
-@dataclass(frozen=True)
-class LiveStack:
-    """A stack before its change."""
-
-    stack: Stack
-    definition: StackDefinition
-    contents: StackContents
-    facts: StackResources
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Servers by VDU."""
-        return Counter(server.vdu_id for server in self.facts.servers)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The requests to Heat that carry out a command."""
-
-    change: StackChange
-    unhealthy: Sequence[HeatResource] = ()
-    """Resources to mark first, so that Heat replaces them, or removes them first from their group."""
-    finish: StackChange | None = None
-    """The change that follows once this one is complete."""
-    leaving_first: Sequence[str] = ()
-    """Ids of the servers to delete in Nova before the request; Heat makes them again."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +105,16 @@ class StackChanges:
         # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
         patch = await self._asked("heal", command, cloud, flavour, given, live)
-        if (given.request.get("additionalParams") or {}).get(_KEEP) is True:
-            await _check_kept(live, command.servers)
+        if (given.request.get("additionalParams") or {}).get(KEEP) is True:
+            await check_kept(live, command.servers)
         # An empty update: Heat replaces unhealthy resources in every update.
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
         elif command.left_package is not None:
-            present = await _read(live.definition)
+            present = await read_definition(live.definition)
             target = await self._of_new_package(command, command.left_package, cloud, live, flavour, given)
-            definition = with_parts(present, target, _whole_parts(live.facts, command.servers))
+            definition = with_parts(present, target, whole_parts(live.facts, command.servers))
             if definition is not live.definition:
                 change = _whole(command, tags, definition)
                 await check_increase(cloud, live.definition, definition)
@@ -200,7 +177,7 @@ class StackChanges:
         # Complete: what an earlier step has left in the live stack must not be merged with it.
         wanted = await completed(change, before)
         if command.unchanged:
-            new, old = await _read(wanted), await _read(before)
+            new, old = await read_definition(wanted), await read_definition(before)
             wanted = with_earlier(new, old, separable(new, old, command.unchanged))
             return Wanted(_whole(command, tags, wanted))
         return await self._leaving_last(command, tags, wanted, live)
@@ -253,7 +230,7 @@ class StackChanges:
             request = left.instantiate_request
             command = command.model_copy(update={"request": request, "user_data": named_class(request)})
             change = await self._from_package(command, cloud, (), live.definition, flavour, given)
-        return await _read(await completed(change, live.definition))
+        return await read_definition(await completed(change, live.definition))
 
     async def _with_new_groups(
         self, command: ScaleResources, cloud: Cloud, live: LiveStack, flavour: PackageFlavour, given: Granted
@@ -264,7 +241,9 @@ class StackChanges:
             return live.definition
         target = await self._of_new_package(command, command.left_package, cloud, live, flavour, given)
         groups = groups_of(target.definition, target.nested, flavour.vnfd, vdus)
-        return with_parts(await _read(live.definition), target, groups - resources_of(live.definition.template).keys())
+        return with_parts(
+            await read_definition(live.definition), target, groups - resources_of(live.definition.template).keys()
+        )
 
     async def _from_package(
         self,
@@ -310,7 +289,7 @@ class StackChanges:
         """
         definition = before.definition
         if command.restored:
-            new, old = await _read(live.definition), await _read(before.definition)
+            new, old = await read_definition(live.definition), await read_definition(before.definition)
             definition = with_earlier(new, old, put_back(new, old, command.restored))
         wanted = await self._leaving_last(command, tags, definition, live)
         # A server in the place of an earlier one was not added.
@@ -330,7 +309,7 @@ class StackChanges:
 
         Heat does not know that the ports of a nested template have addresses of a subnet in the top template, and would delete it at once.
         """
-        new, present = await _read(wanted), await _read(live.definition)
+        new, present = await read_definition(wanted), await read_definition(live.definition)
         if not lacks_shared(new, present):
             return Wanted(_whole(command, tags, wanted))
         return Wanted(_whole(command, tags, with_earlier(new, present, ())), finish=_whole(command, tags, wanted))
@@ -441,7 +420,7 @@ class StackChanges:
         # Instances keep their resource names, so Heat keeps their machines.
         indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
-        live = replace(live, definition=_without_lost_ports(live))
+        live = replace(live, definition=without_lost_ports(live))
         wanted = await self._connected(command, cloud, live, given, images)
         wanted = await self.orders.with_used_ranges(wanted, flavour.vnfd, cloud)
         # A change of package decides about every machine; any other change leaves the present ones as they are.
@@ -449,33 +428,6 @@ class StackChanges:
         named = given.ports.points.keys()
         template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present, named)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
-
-
-async def _check_kept(live: LiveStack, servers: Collection[str]) -> None:
-    """Raise Unprocessable if volumes that have to stay go with these servers."""
-    form = await _read(live.definition)
-    lost = sorted(lost_with(live.stack, live.contents, lambda _: form, servers))
-    if lost:
-        why = f"true, but the template has delete_on_termination for {', '.join(lost)}: Nova deletes it with its server"
-        raise Unprocessable(f"additionalParams/{_KEEP}", why)
-
-
-def _whole_parts(facts: StackResources, servers: Collection[str]) -> frozenset[str]:
-    """Return the parts of the stack all of whose servers are among these."""
-    others = {server.group or server.name for server in facts.servers if server.server_id not in servers}
-    return frozenset(server.group or server.name for server in facts.servers) - others
-
-
-def _without_lost_ports(live: LiveStack) -> StackDefinition:
-    """Return the stack's definition without ports that were never made: a retry may need another address than they have."""
-    made = {
-        one.name
-        for one in live.contents.resources
-        if one.stack_id == live.stack.id and one.physical_id in live.contents.port_by_id
-    }
-    template = live.definition.template
-    resources = {n: one for n, one in resources_of(template).items() if one.get("type") != PORT or n in made}
-    return replace(live.definition, template={**template, "resources": resources})
 
 
 def _entries(vdus: Collection[str], vnfd: Flavour) -> frozenset[str]:
@@ -537,7 +489,3 @@ def _whole(command: StackCommand, tags: tuple[str, ...], definition: StackDefini
     return StackChange(
         tags, command.timeout_s, definition.template, definition.files, definition.parameters, is_whole=True
     )
-
-
-async def _read(definition: StackDefinition) -> ReadDefinition:
-    return ReadDefinition(definition, await nested(definition.files))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubevnfm_infra_openstack.domain.changes import LiveStack, Wanted
 from kubevnfm_infra_openstack.domain.definitions import completed, nested
 from kubevnfm_infra_openstack.domain.groups import repairing
 from kubevnfm_infra_openstack.domain.handover import leaving_first, lost_with
 from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.live import LiveStack, Wanted, read_definition
 from kubevnfm_infra_openstack.domain.resources import unfinished_groups
 from kubevnfm_infra_openstack.domain.rolling import ReadDefinition
 from kubevnfm_infra_openstack.domain.snapshots import StackBefore
-from kubevnfm_infra_openstack.domain.stack import StackDefinition
 
 
 async def in_order(wanted: Wanted, live: LiveStack, before: StackBefore) -> Wanted:
@@ -26,8 +25,8 @@ async def in_order(wanted: Wanted, live: LiveStack, before: StackBefore) -> Want
     is_free = not any(server.volume_ids or server.status == "ERROR" for server in contents.server_by_id.values())
     if is_free and not any(r.type == SERVER for r in wanted.unhealthy):
         return wanted
-    new = await _read(await completed(wanted.change, live.definition))
-    now, then = await _read(live.definition), await _read(before.definition)
+    new = await read_definition(await completed(wanted.change, live.definition))
+    now, then = await read_definition(live.definition), await read_definition(before.definition)
 
     def form_of(server_id: str) -> ReadDefinition:
         # A try that failed has given the stack its new definition, and left servers that still have the earlier one.
@@ -57,7 +56,3 @@ async def repaired(wanted: Wanted, live: LiveStack, made_by: str) -> Wanted:
     after = await completed(wanted.change, live.definition)
     change = repairing(wanted.change, after, await nested(after.files), groups, mark=made_by)
     return replace(wanted, change=change)
-
-
-async def _read(definition: StackDefinition) -> ReadDefinition:
-    return ReadDefinition(definition, await nested(definition.files))
