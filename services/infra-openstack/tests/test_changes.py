@@ -17,6 +17,7 @@ from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     HealResources,
+    LeftPackage,
     OperateServers,
     ResourcesChanged,
     ResourcesCreated,
@@ -265,6 +266,23 @@ async def test_a_step_that_leaves_a_stack_as_it_was_is_compared_with_what_that_s
         fewer = command.model_copy(update={"before": before.model_copy(update={"servers": before.servers[:2]})})
         with pytest.raises(StackNotAsAsked, match="asked for 1 machines, shown 2") if number == 0 else nullcontext():
             await site.do(fewer, context)
+
+
+async def test_a_heal_with_another_definition_is_not_compared_with_the_earlier_one(site: Site) -> None:
+    facts = await site.create()
+    cloud = site.handlers.clouds.cloud(openstack_vim(site.lab.auth_url))
+    before = facts.model_copy(
+        update={"servers": tuple(one.model_copy(update={"flavor": "m1.large"}) for one in facts.servers)}
+    )
+    heal = site.command(HealResources, before=before, servers=tuple(ids(facts)))
+    left = {"left_package": LeftPackage(package=heal.package)}
+    classed = {"user_data": UserData(path="UserData/it.py", class_name="It")}
+    for changes, vdus in (({}, "masterNode.*workerNode"), (left, "masterNode"), (classed, "masterNode")):
+        with pytest.raises(StackNotAsAsked, match=f"VDU {vdus}: asked for flavor m1.large") as raised:
+            await site.creating.orders.check_as_asked(cloud, facts, heal.model_copy(update=changes))
+        assert ("workerNode" in str(raised.value)) is (not changes)
+    everything = {**left, "servers": (*ids(facts), *ids(facts, "masterNode"))}
+    await site.creating.orders.check_as_asked(cloud, facts, heal.model_copy(update=everything))
 
 
 async def test_a_rolling_step_is_compared_by_the_machines_that_it_has_changed(site: Site) -> None:

@@ -7,7 +7,7 @@ names both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,20 +61,29 @@ def differences(
     ]
 
 
-def as_before(before: StackResources, links: Sequence[Mapping[str, Any]], flavors: Mapping[str, Flavor]) -> AskedStack:
+def as_before(
+    before: StackResources,
+    links: Sequence[Mapping[str, Any]],
+    flavors: Mapping[str, Flavor],
+    *,
+    redefined: Collection[str] = (),
+) -> AskedStack:
     """Return what a stack that is to be as it was has to show. ``links``: its extVirtualLinks; ``flavors``: Nova's.
 
-    Flavors that do not exist any more were made by the stack, which makes others.
+    Flavors that do not exist any more were made by the stack, which makes others. ``redefined``: servers in whose places others
+    come that a class, or a package that came by a modification, defines: VDUs of these may get other images and flavors.
     """
     by_vdu: dict[str, list[ServerFacts]] = {}
     # A server whose replacement failed was shown beside it: both have one place.
     for server in {(one.stack_id, one.name): one for one in before.servers}.values():
         by_vdu.setdefault(server.vdu_id, []).append(server)
+    counts = {vdu: len(servers) for vdu, servers in by_vdu.items()}
+    by_vdu = {vdu: servers for vdu, servers in by_vdu.items() if not any(s.server_id in redefined for s in servers)}
     flavor_by_vdu = {vdu: _of_all(one.flavor for one in servers) for vdu, servers in by_vdu.items()}
     image_by_vdu = {vdu: _of_all(one.image_id for one in servers) for vdu, servers in by_vdu.items()}
     return AskedStack(
         points=asked_points(links),
-        counts={vdu: len(servers) for vdu, servers in by_vdu.items()},
+        counts=counts,
         flavors={vdu: one for vdu, one in flavor_by_vdu.items() if one is not None and one in flavors},
         images={vdu: one for vdu, one in image_by_vdu.items() if one is not None},
     )

@@ -196,7 +196,7 @@ class StackOrders:
                 return
             flavors = await cloud.capacity.flavors()
             links = in_clear(command.connections_before, self.ring).get("extVirtualLinks") or ()
-            asked = as_before(command.before, links, flavors)
+            asked = as_before(command.before, links, flavors, redefined=_redefined(command))
             if isinstance(command, HealResources):
                 # Heat also makes the machines again that an operation before has lost.
                 now = Counter(server.vdu_id for server in facts.servers)
@@ -299,6 +299,13 @@ def asked_stack(given: Granted, flavour: PackageFlavour, command: CreateResource
         images={vdu: images[vdu] for vdu in vnfd.vdus if vdu in images and _UUID.fullmatch(images[vdu])},
         zones={vdu: zones_of(vdu, given) for vdu in vnfd.vdus} if isinstance(command, CreateResources) else {},
     )
+
+
+def _redefined(command: HealResources | RestoreResources) -> Sequence[str]:
+    """Return the servers that the command replaces by those of another definition."""
+    if isinstance(command, HealResources) and (command.left_package or command.user_data):
+        return command.servers
+    return ()
 
 
 def _is_changed(command: CreateResources | StackCommand, server: ServerFacts) -> bool:
