@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +56,25 @@ class PinnedChart:
     """``sha256:`` and the hexadecimal digest of the archive."""
 
 
+@dataclass(frozen=True)
+class ChartInRepository:
+    """A Helm chart as a request names it."""
+
+    repository: str
+    chart: str
+    version: str | None
+    """None: the newest one that is no pre-release."""
+    place: str
+    """Where the request names the repository."""
+
+
 class ChartRepositories(Protocol):
     """Repositories of Helm charts that requests name."""
 
-    async def find(self, repository: str, chart: str, version: str | None, *, place: str) -> PinnedChart:
-        """Return the chart that the index of a repository lists; ``version``: None for the newest one that is no pre-release.
+    async def find(self, wanted: Sequence[ChartInRepository]) -> Sequence[PinnedChart]:
+        """Return the charts of a request that the indexes of their repositories list; each index is read once.
 
-        Raises: Unprocessable at this place of the request; OutsideUnavailable if a repeat may help.
+        Raises: Unprocessable at the place of a chart; OutsideUnavailable if a repeat may help.
         """
         ...
 

@@ -12,6 +12,7 @@ _LONGEST: Final = 65_536
 _KEY: Final = re.compile(r"(?:[^.\[\]\\]|\\.)+")
 """A part of a key; a backslash takes the meaning of a dot."""
 _PIECE: Final = re.compile(r"(?:[^\\,]|\\.)+", re.DOTALL)
+_LIST: Final = re.compile(r"\{(?:[^\\}]|\\.)*\}", re.DOTALL)
 _WHOLE: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
 
@@ -48,21 +49,30 @@ def assignments(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the parts between commas; a comma in braces, or after a backslash, is none of them."""
-    begin = depth = at = 0
+    """Yield the parts between commas; a comma in a list, or after a backslash, is none of them.
+
+    A list begins with a brace right after the sign, and ends with the next one: braces elsewhere are of a text, such as a password.
+    """
+    begin = at = 0
+    is_value = is_list = False
     while at < len(text):
         char = text[at]
         at += 2 if char == "\\" else 1
-        depth += {"{": 1, "}": -1}.get(char, 0)
-        if char == "," and depth <= 0:
+        if char == "=" and not is_value:
+            is_value, is_list = True, text[at : at + 1] == "{"
+        elif char == "}":
+            is_list = False
+        elif char == "," and not is_list:
             yield text[begin : at - 1]
-            begin = at
+            begin, is_value = at, False
     if text[begin:]:
         yield text[begin:]
 
 
 def _read(value: str) -> Any:
-    if value.startswith("{") and value.endswith("}"):
+    if value.startswith("{"):
+        if not _LIST.fullmatch(value):
+            raise ValueError("a list expected that ends with its first closing brace: {a,b}")
         return [_plain(each) for each in _PIECE.findall(value[1:-1])]
     return _plain(value)
 

@@ -25,6 +25,8 @@ def read(text: str) -> dict[str, Any]:
         (r"a=x\,y,node\.name=n", {"a": "x,y", "node.name": "n"}),
         ("a=b=c", {"a": "b=c"}),
         ("a={}", {"a": []}),
+        ("a=x{y,b=}z{,c=1", {"a": "x{y", "b": "}z{", "c": 1}),
+        (r"a={x\},y},b=1", {"a": ["x}", "y"], "b": 1}),
     ],
 )
 def test_assignments_are_read_as_helm_reads_them(text: str, values: dict[str, Any]) -> None:
@@ -33,7 +35,20 @@ def test_assignments_are_read_as_helm_reads_them(text: str, values: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "=1", "a=1,,b=2", "a=1,b", "a[0]=1", "a..b=1", "a=1,a=2", "a=1,a.b=2", "x=" + "y" * 70_000]
+    "text",
+    [
+        "a",
+        "=1",
+        "a=1,,b=2",
+        "a=1,b",
+        "a[0]=1",
+        "a..b=1",
+        "a=1,a=2",
+        "a=1,a.b=2",
+        "a={x,b=1",
+        "a={x}y",
+        "x=" + "y" * 70_000,
+    ],
 )
 def test_what_is_no_assignment_is_refused_without_its_text(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|given twice|value of its own") as refused:

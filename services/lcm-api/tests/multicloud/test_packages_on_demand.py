@@ -530,16 +530,17 @@ def an_entry(version: str, chart: bytes, url: str = "web.tgz", **changes: Any) -
     return {"name": "web", "version": version, "urls": [url], "digest": digest_of(chart)[7:], **changes}
 
 
-async def in_repository(ground: Ground, *, url: str = "", **changes: Any) -> Answer:
-    """Ask for a CNF whose one release has a chart of the repository; return the answer."""
+async def in_repository(ground: Ground, *, url: str = "", releases: str = "r", **changes: Any) -> Answer:
+    """Ask for a CNF whose releases have a chart of the repository; return the answer."""
     world = ground.gateway.world
     vnfd_id = (await world.packages("GET", f"/{ground.gateway.csar_id}")).must(200).json["vnfdId"]
     created = (await world.lcm("POST", "/vnf_instances", {"vnfdId": vnfd_id})).must(201)
-    entry = {"exthelmchart": "true", "helmreleasename": "r", "helmchartname": "web", "helmrepositoryname": "x"}
+    entry = {"exthelmchart": "true", "helmchartname": "web", "helmrepositoryname": "x"}
     entry = {**entry, "exthelmrepo_url": url or f"{ground.server.url}/charts", **changes}
+    entries = [{**entry, "helmreleasename": each} for each in releases]
     body = {
         "flavourId": "simple",
-        "additionalParams": {"use_helm": "true", "using_helm_install_param": [entry]},
+        "additionalParams": {"use_helm": "true", "using_helm_install_param": entries},
         "vimConnectionInfo": {"a": {"vimType": "kubernetes", "vimId": "k8s"}},
     }
     world.vims.add("k8s", "kubernetes")
@@ -552,11 +553,13 @@ async def test_the_chart_of_a_repository_is_the_newest_one_for_good(ground: Grou
     charts = {version: a_chart(noise=version.encode()) for version in ("1.9.0", "v1.10.0", "2.0.0-rc.1")}
     listed = [an_entry(version, chart, f"web-{version}.tgz") for version, chart in charts.items()]
     server.files = {"index.yaml": an_index(web=listed), "web-v1.10.0.tgz": charts["v1.10.0"]}
-    operation_id = (await in_repository(ground)).must(202).headers["Location"].rpartition("/")[2]
+    operation_id = (await in_repository(ground, releases="rs")).must(202).headers["Location"].rpartition("/")[2]
     assert (await world.reached(operation_id))["operationState"] == "COMPLETED"
     sent = world.twins.commands[-1].data
     assert isinstance(sent, ApplyObjects)
-    [chart] = sent.charts
+    chart, other = sent.charts
+    assert (other.release_name, other.path, other.digest) == ("s", chart.path, chart.digest)
+    assert server.asked["/charts/index.yaml"] == 1  # for both
     assert (chart.path, chart.digest) == (f"{server.url}/charts/web-v1.10.0.tgz", digest_of(charts["v1.10.0"]))
     server.files["index.yaml"] = an_index(web=[an_entry("3.0.0", b"other")])
     shown = (await world.lcm("GET", f"/vnf_instances/{sent.vnf_instance_id}")).must(200).raw
@@ -564,7 +567,7 @@ async def test_the_chart_of_a_repository_is_the_newest_one_for_good(ground: Grou
     assert healed["operationState"] == "COMPLETED", shown
     again = world.twins.commands[-1].data
     assert isinstance(again, ApplyObjects)
-    assert again.charts == (chart,)
+    assert again.charts == (chart, other)
     async with a_renderer(ground, wait_s=200) as renderer:
         place = await renderer.archive(ChartWanted(oci=chart.path, digest=chart.digest, package_id="p"))
         assert place.read_bytes() == charts["v1.10.0"]
@@ -589,6 +592,7 @@ async def test_a_repository_that_cannot_be_used_is_named_at_the_request(ground: 
         (an_index(web=[an_entry("1.0.0", chart, urls=[])]), {}, "web 1.0.0 has no address"),
         (an_index(web=[an_entry("1.0.0", chart, "https://elsewhere.example/w.tgz")]), {}, "is on elsewhere.example, which is not allowed (setting artifact_hosts)"),
         (an_index(web=[an_entry("1.0.0", chart, "file:///etc/passwd")]), {}, "one that is not followed"),
+        (an_index(web=[an_entry("1.0.0", chart, "w.tgz?sig=x")]), {}, "the address of web has a query, which may be a secret"),
         (b"", {"url": "http://10.9.8.7/charts"}, "its address is in a network that calls may not go to"),
     ):  # fmt: skip
         server.files = {} if index is None else {"index.yaml": index}

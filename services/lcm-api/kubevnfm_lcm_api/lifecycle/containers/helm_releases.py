@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubevnfm_clients.charts import ChartRepositories, PinnedChart
+from kubevnfm_clients.charts import ChartInRepository, ChartRepositories, PinnedChart
 from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.helm_set import assignments, set_value
 from kubevnfm_csar.vnfd.model import Flavour
@@ -177,12 +177,13 @@ async def pinned_charts(
     """Return the chart of a repository that each release has from now on, by release. Raises InvalidInput, Unprocessable."""
     if PINNED in parameters:
         raise InvalidInput(f"{_PLACE}/{PINNED}", "not expected: kubevnfm writes it")
-    found: dict[str, Mapping[str, str]] = {}
-    for each in asked_releases(parameters):
-        if each.repository:
-            chart = await repositories.find(each.repository, each.chart, each.version, place=f"{each.place}/{_URL}")
-            found[each.name] = vars(chart)
-    return found
+    asked = [each for each in asked_releases(parameters) if each.repository]
+    if not asked:
+        return {}
+    found = await repositories.find(
+        [ChartInRepository(each.repository, each.chart, each.version, f"{each.place}/{_URL}") for each in asked]
+    )
+    return {each.name: vars(chart) for each, chart in zip(asked, found, strict=True)}
 
 
 def releases_of(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_clients.charts import PinnedChart
+from kubevnfm_clients.charts import ChartInRepository, PinnedChart
 from kubevnfm_csar.oci_references import DIGEST_PATTERN
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
@@ -40,28 +40,58 @@ class HttpChartRepositories:
     hosts: frozenset[str] = field(default_factory=frozenset)
     """Those that redirects, and the addresses of archives, may lead to beside that of the repository."""
 
-    async def find(self, repository: str, chart: str, version: str | None, *, place: str) -> PinnedChart:
-        base = _address(repository, place)
-        index = Target(base / _INDEX, None, {"Accept": "application/yaml, text/yaml, */*;q=0.5"}, self.hosts)
+    _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1), compare=False)
+    """One index at a time: the largest one takes seconds of processor time."""
+
+    async def find(self, wanted: Sequence[ChartInRepository]) -> Sequence[PinnedChart]:
+        by_address: dict[URL, dict[int, ChartInRepository]] = {}
+        for number, each in enumerate(wanted):
+            by_address.setdefault(_address(each), {})[number] = each
+        found: dict[int, PinnedChart] = {}
         try:
             async with asyncio.timeout(_LONGEST_S):
-                text = await self._text(index)
-            found = await asyncio.to_thread(_listed, text, chart, version)
-            url = base.with_path(f"{base.path.rstrip('/')}/").join(URL(found.url))
+                for base, mine in by_address.items():
+                    entries = await self._entries(base, next(iter(mine.values())).place)
+                    found |= {number: self._pinned(base, entries, each) for number, each in mine.items()}
         except TimeoutError:
-            raise OutsideUnavailable(f"{index.uri}: it took longer than {_LONGEST_S:g} s") from None
+            named = ", ".join(str(base / _INDEX) for base in by_address)
+            raise OutsideUnavailable(f"{named}: it took longer than {_LONGEST_S:g} s"[:_LONGEST_URL]) from None
+        return [found[number] for number in range(len(wanted))]
+
+    async def _entries(self, base: URL, place: str) -> Mapping[str, Any]:
+        """Return the charts of a repository. Raises Unprocessable, OutsideUnavailable."""
+        index = self._target(base)
+        try:
+            text = await self._text(index)
+            async with self._reading:
+                return await asyncio.to_thread(_read, text)
         except SourceFailed as error:
             if error.is_final:
                 raise Unprocessable(place, str(error)) from error
             raise OutsideUnavailable(str(error)) from error
         except ValueError as error:
             raise Unprocessable(place, f"{index.uri}: {error}") from None
-        is_safe = url.scheme == "https" or url.scheme == base.scheme
+
+    def _target(self, base: URL) -> Target:
+        return Target(base / _INDEX, None, {"Accept": "application/yaml, text/yaml, */*;q=0.5"}, self.hosts)
+
+    def _pinned(self, base: URL, entries: Mapping[str, Any], wanted: ChartInRepository) -> PinnedChart:
+        """Raises Unprocessable for a chart that the repository lacks, or at an address that is not followed."""
+        index = self._target(base)
+        try:
+            found = _listed(entries, wanted.chart, wanted.version)
+            url = base.with_path(f"{base.path.rstrip('/')}/").join(URL(found.url))
+        except ValueError as error:
+            raise Unprocessable(wanted.place, f"{index.uri}: {error}") from None
+        chart, is_safe = wanted.chart[:100], url.scheme == "https" or url.scheme == base.scheme
         if url.scheme not in ("http", "https") or not is_safe or url.user is not None or len(str(url)) > _LONGEST_URL:
-            raise Unprocessable(place, f"{index.uri}: the address of {chart} is one that is not followed")
+            raise Unprocessable(wanted.place, f"{index.uri}: the address of {chart} is one that is not followed")
+        if url.query_string:
+            # It is shown with the instance, and what is signed there ends some day.
+            raise Unprocessable(wanted.place, f"{index.uri}: the address of {chart} has a query, which may be a secret")
         if not index.admits(url):
             reason = f"the archive of {chart} is on {url.host}, which is not allowed (setting artifact_hosts)"
-            raise Unprocessable(place, f"{index.uri}: {reason}")
+            raise Unprocessable(wanted.place, f"{index.uri}: {reason}")
         return PinnedChart(str(url), found.version, found.digest)
 
     async def _text(self, index: Target) -> str:
@@ -76,18 +106,20 @@ class HttpChartRepositories:
             raise ValueError("UTF-8 text expected") from None
 
 
-def _address(repository: str, place: str) -> URL:
+def _address(wanted: ChartInRepository) -> URL:
+    given = wanted.repository
     try:
-        url = URL(repository)
+        url = URL(given)
     except ValueError:
         url = URL()
-    if url.scheme not in ("http", "https") or not url.host or url.user is not None or len(repository) > _LONGEST_URL:
-        raise Unprocessable(place, "an http(s) address without credentials expected")
-    return url.with_query(None).with_fragment(None)
+    is_plain = url.user is None and not url.query_string and not url.fragment
+    if url.scheme not in ("http", "https") or not url.host or not is_plain or len(given) > _LONGEST_URL:
+        raise Unprocessable(wanted.place, "an http(s) address without credentials, query and fragment expected")
+    return url
 
 
-def _listed(text: str, chart: str, version: str | None) -> PinnedChart:
-    """Return the chart that an index lists, with its address as it is there. Raises ValueError."""
+def _read(text: str) -> Mapping[str, Any]:
+    """Return the entries of an index. Raises ValueError."""
     try:
         body = read_one_kubernetes_yaml(text)
     except YamlRefused as error:
@@ -95,6 +127,11 @@ def _listed(text: str, chart: str, version: str | None) -> PinnedChart:
     entries = body.get("entries") if isinstance(body, Mapping) else None
     if not isinstance(entries, Mapping):
         raise ValueError("an index of charts expected")
+    return entries
+
+
+def _listed(entries: Mapping[str, Any], chart: str, version: str | None) -> PinnedChart:
+    """Return the chart that an index lists, with its address as it is there. Raises ValueError."""
     listed = entries.get(chart)
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise ValueError(f"the repository has no chart {chart[:100]}")
@@ -107,10 +144,10 @@ def _listed(text: str, chart: str, version: str | None) -> PinnedChart:
     if chosen is None:
         wanted = f"version {version[:100]}" if version is not None else "version that is no pre-release"
         raise ValueError(f"the repository has no {wanted} of chart {chart[:100]}")
-    return _pinned(chosen, chart)
+    return _entry(chosen, chart)
 
 
-def _pinned(entry: Mapping[str, Any], chart: str) -> PinnedChart:
+def _entry(entry: Mapping[str, Any], chart: str) -> PinnedChart:
     urls, digest, version = entry.get("urls"), entry.get("digest"), printable(entry["version"])[:100]
     address = next((each for each in urls if isinstance(each, str)), None) if isinstance(urls, list) else None
     if address is None:
