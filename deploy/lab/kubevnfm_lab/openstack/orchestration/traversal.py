@@ -81,7 +81,7 @@ class Traversal:
             try:
                 await self._update_one(resource, definition)
             except UpdateReplace:
-                # What the old one has required leaves after it.
+                # The required parts of the old one leave after it.
                 resource.requires = required
             else:
                 return
