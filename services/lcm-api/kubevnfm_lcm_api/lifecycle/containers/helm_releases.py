@@ -13,7 +13,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.kubernetes_names import RELEASE_NAME_RULE, is_release_name
-from kubevnfm_kit.nearest import nearest
+from kubevnfm_kit.nearest import nearest, shown
 from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, RELEASES, USE_HELM
@@ -96,13 +96,18 @@ def _asked(entry: object, place: str) -> AskedRelease:
         if name not in _NAMES:
             meant = nearest(str(name), _NAMES)
             raise InvalidInput(
-                f"{place}/{name}", f"did you mean {meant}?" if meant else f"one of {', '.join(_NAMES)} expected"
+                f"{place}/{shown(str(name))}",
+                f"did you mean {meant}?" if meant else f"one of {', '.join(_NAMES)} expected",
             )
     name = entry.get(RELEASE)
     if not isinstance(name, str) or not is_release_name(name):
         raise InvalidInput(f"{place}/{RELEASE}", RELEASE_NAME_RULE)
     values = _values(entry.get(_SET), f"{place}/{_SET}")
-    if not _flag(entry.get(_EXTERNAL), f"{place}/{_EXTERNAL}"):
+    is_external = _flag(entry.get(_EXTERNAL), f"{place}/{_EXTERNAL}")
+    for other in (_FILE,) if is_external else (_URL, _CHART_NAME, _VERSION):
+        if entry.get(other):
+            raise InvalidInput(f"{place}/{other}", f"not expected with {_EXTERNAL}: {str(is_external).lower()}")
+    if not is_external:
         return AskedRelease(place, name, values, path=_text(entry, _FILE, place, "a path in the package"))
     version = entry.get(_VERSION)
     if version is not None and (not isinstance(version, str) or not version):
@@ -133,7 +138,7 @@ def _values(given: object, place: str) -> dict[str, Any]:
         try:
             set_value(values, str(key), value)
         except ValueError as error:
-            raise InvalidInput(f"{place}/{key}", str(error)) from None
+            raise InvalidInput(f"{place}/{shown(str(key))}", str(error)) from None
     return values
 
 
