@@ -7,7 +7,7 @@ made them has stored. Names identify nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -97,12 +97,14 @@ class SnapshotHandlers:
         return NotYet(_AGAIN_S)
 
     async def remove_snapshot(self, command: RemoveSnapshot, context: StepContext) -> Outcome:
-        """Delete all parts: those that are recorded, and those that carry the mark. Raises SnapshotNotDeleted."""
+        """Delete all parts: those that are recorded, or those that carry the marks. Raises SnapshotNotDeleted."""
         cloud = await self._cloud(command)
         recorded = command.made
         for pause_s in POLL_PAUSES_S:
             await asyncio.sleep(pause_s)
-            images = {one.id: one for one in await cloud.snapshots.images(_marks(command))}
+            # An image that a person makes of a machine that was reverted inherits the marks from the image of the snapshot.
+            marked = await cloud.snapshots.images(_marks(command)) if recorded is None else ()
+            images = {one.id: one for one in marked}
             snapshots = {one.id: one for one in await cloud.snapshots.volume_snapshots(_marks(command))}
             if recorded is not None:
                 if recorded.image_id is not None and (image := await cloud.snapshots.image(recorded.image_id)):
@@ -110,7 +112,7 @@ class SnapshotHandlers:
                 for volume in recorded.volumes:
                     if (found := await cloud.snapshots.volume_snapshot(volume.snapshot_id)) is not None:
                         snapshots[found.id] = found
-            left = [one for one in images.values() if one.status not in ("deleted", "pending_delete")]
+            left = _there(images.values())
             if not left and not snapshots:
                 log.info("snapshot_removed", snapshot_id=command.snapshot_id, vnfc_id=command.vnfc_id)
                 return Done(SnapshotRemoved(snapshot_id=command.snapshot_id, vnfc_id=command.vnfc_id))
@@ -147,13 +149,17 @@ class SnapshotHandlers:
         if machine.status not in _CAN_BE_TAKEN:
             wanted = ", ".join(sorted(_CAN_BE_TAKEN))
             raise SnapshotFailed(f"server {machine.id}: state {wanted} expected, found {machine.status}")
-        images = await cloud.snapshots.images(_marks(command)) if machine.image_id else ()
+        images = _there(await cloud.snapshots.images(_marks(command))) if machine.image_id else ()
         snapshots: dict[str, Made] = {}
         for attached in machine.attached:
             found = await cloud.snapshots.volume_snapshots(_marks(command), attached.volume_id)
             if found:
                 snapshots[attached.volume_id] = found[0]
         return _Look(machine, images, snapshots)
+
+
+def _there(images: Iterable[Made]) -> Sequence[Made]:
+    return [one for one in images if one.status not in ("deleted", "pending_delete")]
 
 
 async def _check_quota(cloud: Cloud, machine: MachineView) -> None:
@@ -193,7 +199,7 @@ async def _image_taken(cloud: Cloud, look: _Look, tag: str, name: str, marks: Ma
     # A machine that boots from a volume has no disk of its own: Nova would make the same snapshots once more.
     if machine.image_id is None:
         return True
-    images = [one for one in look.images if one.status not in ("deleted", "pending_delete")]
+    images = look.images
     for image in images:
         if image.status in _IMAGE_COMES or image.status == "active":
             continue

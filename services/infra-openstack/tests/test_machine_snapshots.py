@@ -137,11 +137,24 @@ async def test_a_snapshot_is_taken_once_gone_back_to_in_place_and_removed_by_id(
     await site.revert(made, attempt=2, state="STOPPED")
     assert (len(volume.reverted_to), site.server.status) == (2, "SHUTOFF")
 
+    # Nova gives the images of a machine the properties of the image that it was made of: a person's own one stays.
+    assert await site.cloud.snapshots.make_image(site.server_id, "by hand", {"of": "a person"})
+    (by_hand,) = set(site.images()) - {made.image_id}
+    assert site.lab.cloud.glance.images[by_hand].properties["kubevnfm_snapshot"] == "snap-1"
     other = await site.taken(snapshot_id="snap-2")
     with pytest.raises(RevertFailed, match=f"has a newer snapshot, {other.volumes[0].snapshot_id}"):
         await site.revert(made, attempt=3)
     await site.remove(made)
-    assert (site.images(), site.snapshots()) == ([other.image_id], [other.volumes[0].snapshot_id])
+    assert (site.images(), site.snapshots()) == ([by_hand, other.image_id], [other.volumes[0].snapshot_id])
+
+
+async def test_a_machine_that_is_paused_is_not_gone_back_on(site: Site) -> None:
+    """API-172."""
+    made = await site.taken()
+    await site.lab.cloud.nova.pause(site.server)
+    with pytest.raises(RevertFailed, match="state ACTIVE, ERROR, SHUTOFF expected, found PAUSED") as refused:
+        await site.revert(made)
+    assert refused.value.made_nothing
 
 
 async def test_what_an_earlier_try_left_is_taken_away_and_made_again(site: Site) -> None:

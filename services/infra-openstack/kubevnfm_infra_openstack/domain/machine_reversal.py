@@ -17,6 +17,10 @@ from kubevnfm_infra_openstack.domain.snapshot_ports import REVERTED_BY, REVERTED
 
 _WANTED: Final = {"STARTED": "ACTIVE", "STOPPED": "SHUTOFF"}
 _SETTLED: Final = frozenset({"ACTIVE", "SHUTOFF", "ERROR"})
+_AT_REST: Final = frozenset(
+    {"PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED", "RESCUE", "VERIFY_RESIZE", "SOFT_DELETED"}
+)
+"""States in which Nova rebuilds no server, and which last until a person ends them."""
 _BROKEN_VOLUME: Final = "error"
 
 
@@ -70,6 +74,9 @@ async def _machine(cloud: Cloud, command: RevertMachine) -> MachineView:
     machine = await cloud.snapshots.machine(command.server_id)
     if machine is None:
         raise RevertFailed(f"server {command.server_id} does not exist")
+    if machine.task is None and machine.status in _AT_REST:
+        wanted = ", ".join(sorted(_SETTLED))
+        raise RevertFailed(f"server {machine.id}: state {wanted} expected, found {machine.status}")
     return machine
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kubevnfm_csar.vnfd.model import Flavour, ScalingAspect, Vdu
+from kubevnfm_events.stacks import StorageFacts
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import ScaleVnf
@@ -41,3 +42,15 @@ def test_a_machine_whose_replacement_failed_counts_once_with_it() -> None:
     assert [one.server_id for one in machines(stack) if one.vdu_id == "workerNode"] == ["server-new", other.server_id]
     command = ScaleVnf().ask(a_change_draft(ScaleVmDraft).with_resources(stack))
     assert {one.resource_id for one in command.shown} == {one.server_id for one in stack.servers}
+
+
+def test_a_scaling_deletes_the_volumes_of_the_machines_that_leave() -> None:
+    """API-173."""
+    volumes = tuple(
+        StorageFacts(name="disk", resource_id=f"volume-{one.server_id}", server_id=one.server_id)
+        for one in RESOURCES.servers
+    )
+    before = RESOURCES.model_copy(update={"volumes": volumes})
+    leaving = RESOURCES.servers[-1].server_id
+    assert a_change_draft(ScaleVmDraft, before=before, leaving=(leaving,)).deleted_volumes == (f"volume-{leaving}",)
+    assert a_change_draft(ScaleVmDraft, before=before).deleted_volumes == ()

@@ -165,9 +165,12 @@ class ServersApi:
             message = f"Cannot 'createImage' instance {server.server_id} while it is in task_state {server.task_state}"
             raise conflict("nova", "InstanceInvalidState", message)
         given = {str(key): str(value) for key, value in (argument.get("metadata") or {}).items()}
+        base = self._glance.find(server.image_id or "")
         image = self._glance.create(
             server.project_id,
             {
+                # All properties of the image that the server was made of are those of its own images too.
+                **(base.properties if base is not None else {}),
                 "name": str(argument.get("name", "")),
                 "visibility": "private",
                 "disk_format": "raw",

@@ -100,6 +100,11 @@ class Draft(BaseModel):
         """The individual VNF snapshot that the operation is about; None: it is about none."""
         return None
 
+    @property
+    def deleted_volumes(self) -> tuple[str, ...]:
+        """The volumes that it deletes for certain."""
+        return ()
+
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """Return the resources that the operation adds, removes and changes; ``flavour``: None if it is made from none."""
         return Resources()

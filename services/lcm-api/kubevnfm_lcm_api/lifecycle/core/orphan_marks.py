@@ -16,7 +16,7 @@ from kubevnfm_events.lcm import InstanceOrphaned, MarkOrphans, OrphansMarked
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_secrets import KeyRing
-from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
 from kubevnfm_worker.outbox import Outbox
@@ -63,9 +63,12 @@ class Dependencies:
     async def refusal(self, draft: Draft) -> Conflict | None:
         """Return why the operation must not go on; None if it may.
 
-        It must not if it takes away what others use, unless it is forced, or if it begins to use what another operation
+        It must not if it deletes volumes that have snapshots, if it takes away what others use, unless it is forced, or if it begins to use what another operation
         takes away.
         """
+        held = await self._held(draft)
+        if held is not None:
+            return held
         withdrawn, begun = draft.withdrawn, draft.begins_use
         if withdrawn is not None and not withdrawn.is_forced:
             users = await self.users(withdrawn.provided, other_than=draft.vnf_instance_id, limit=_NAMED + 1)
@@ -81,6 +84,26 @@ class Dependencies:
             )
             for found in await self._store.find(COLLECTION, Query(withdrawing, limit=1, exclude=_BODY)):
                 return ProviderWithdraws(provided.kind, found.id)
+        return None
+
+    async def _held(self, draft: Draft) -> Conflict | None:
+        """Return the refusal if snapshots hold volumes that the operation deletes: Cinder deletes no volume that has snapshots."""
+        volumes = frozenset(draft.deleted_volumes)
+        if not volumes:
+            return None
+        known = await snapshots.snapshots_of(self._store, draft.vnf_instance_id)
+        held = [one.info.id for one in known if volumes & one.volume_ids]
+        if held:
+            return Conflict(
+                f"VNF snapshot {', '.join(held[:_NAMED])} has snapshots of volumes that the operation deletes, and Cinder deletes "
+                "no volume that has snapshots: delete the VNF snapshot first"
+            )
+        of_vnf = Compare("vnfInstanceId", Op.EQ, [draft.vnf_instance_id])
+        of_snapshots = Compare("operation", Op.EQ, [OperationType.CREATE_SNAPSHOT])
+        going = Query(AllOf([_IS_RUNNING_CLEAN_UP, of_vnf, of_snapshots]), limit=1, exclude=("internal",))
+        for found in await self._store.find(occurrences.COLLECTION, going):
+            why = (found.body.get("error") or {}).get("detail") or "try again"
+            return Conflict(f"a deleted VNF snapshot still has snapshots of volumes of the VNF: {why}")
         return None
 
     async def users(self, provided: Provided, *, other_than: str | None = None, limit: int | None = None) -> list[str]:

@@ -6,7 +6,7 @@ deleted by undoing these steps, in an operation of lcm-api's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from kubevnfm_sol.snapshots import (
     VnfSnapshotInfoModificationRequest,
 )
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import Compare, Op, Query, Stored
+from kubevnfm_store.query import Compare, Op, Stored
 from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
@@ -44,14 +44,13 @@ from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
-from kubevnfm_lcm_api.lifecycle.core.snapshot import COLLECTION, SnapshotInternals, SnapshotRecord
+from kubevnfm_lcm_api.lifecycle.core.snapshot import COLLECTION, SnapshotInternals, SnapshotRecord, snapshots_of
 
 _ACCEPTED_WITHIN: Final = timedelta(seconds=60)
 """A claim without an operation so much later is that of a process that has died between both writes."""
 IMAGE: Final = "OS::Glance::Image"
 VOLUME_SNAPSHOT: Final = "OS::Cinder::Snapshot"
 _NOT_COPIED: Final = ("internal", "createdAt", "updatedAt", "vnfPkgId")
-_MOST_OF_ONE_VNF: Final = 1000
 
 
 class Snapshots:
@@ -165,19 +164,14 @@ class Snapshots:
     async def newer(self, record: SnapshotRecord) -> str | None:
         """Return another individual VNF snapshot that has a newer snapshot of one of its volumes; None: there is none."""
         begun = record.info.vnf_snapshot.creation_started_at if record.info.vnf_snapshot is not None else None
-        volumes = {one.volume_id for machine in record.internals.machines for one in machine.volumes}
-        for other in await self._of_vnf(record.info.vnf_snapshot.vnf_instance_id if record.info.vnf_snapshot else ""):
+        instance_id = record.info.vnf_snapshot.vnf_instance_id if record.info.vnf_snapshot is not None else ""
+        for other in await snapshots_of(self._store, instance_id):
             found = other.info.vnf_snapshot
-            if other.info.id == record.info.id or found is None or not volumes & _volumes_of(other):
+            if other.info.id == record.info.id or found is None or not record.volume_ids & other.volume_ids:
                 continue
             if begun is not None and (found.creation_started_at or "") > begun:
                 return other.info.id
         return None
-
-    async def holding_volumes_of(self, instance_id: str, volume_ids: Collection[str]) -> list[str]:
-        """Return the individual VNF snapshots with snapshots of these volumes: Cinder deletes no volume that has one."""
-        wanted = frozenset(volume_ids)
-        return [one.info.id for one in await self._of_vnf(instance_id) if wanted & _volumes_of(one)]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -251,18 +245,9 @@ class Snapshots:
             operation = stored.body["operation"]
             raise Conflict(f"VNF snapshot {record.info.id} is in use by {operation} {used_by}, which is {state}")
 
-    async def _of_vnf(self, instance_id: str) -> list[SnapshotRecord]:
-        of_vnf = Compare("vnfSnapshot/vnfInstanceId", Op.EQ, [instance_id])
-        found = await self._store.find(COLLECTION, Query(of_vnf, limit=_MOST_OF_ONE_VNF))
-        return [SnapshotRecord.from_document(one.body) for one in found]
-
     async def _write(self, stored: Stored, record: SnapshotRecord) -> None:
         body = record.document(self._ring)
         await self._outbox.replace(COLLECTION, stored.id, body, if_revision=stored.revision)
-
-
-def _volumes_of(record: SnapshotRecord) -> frozenset[str]:
-    return frozenset(one.volume_id for machine in record.internals.machines for one in machine.volumes)
 
 
 def _check_given(snapshot: VnfSnapshot | None) -> None:

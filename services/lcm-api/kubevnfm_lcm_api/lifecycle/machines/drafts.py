@@ -176,6 +176,11 @@ class TerminateVmDraft(TerminateDraft, ClusterDraft):
         """The stack, until it is deleted; none if it is missing, since its addresses may belong to others by now."""
         return None if self.is_stack_missing else self.resources, None if self.is_gone else self.resources
 
+    @property
+    def deleted_volumes(self) -> tuple[str, ...]:
+        known = None if self.is_stack_missing else self.resources
+        return tuple(one.resource_id for one in known.volumes) if known is not None else ()
+
     def without_stack(self) -> Self:
         return self.model_copy(update={"is_gone": True})
 

@@ -65,6 +65,10 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
             stay=by_vdu(server for server in present if server.server_id not in replaced),
         )
 
+    @property
+    def deleted_volumes(self) -> tuple[str, ...]:
+        return tuple(one.resource_id for one in self.before.volumes) if self.is_recreated else self.volumes
+
     def without_stack(self) -> Self:
         return self.model_copy(update={"is_gone": True})
 

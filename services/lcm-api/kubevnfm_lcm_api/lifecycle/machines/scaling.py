@@ -29,6 +29,10 @@ class ScaleVmDraft(ChangeVmDraft):
         return self.leaving
 
     @property
+    def deleted_volumes(self) -> tuple[str, ...]:
+        return tuple(one.resource_id for one in self.before.volumes if one.server_id in self.leaving)
+
+    @property
     def is_reversible(self) -> bool:
         """Whether no machine is removed: a removed machine cannot be restored."""
         return not self.leaving

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_store.query import Stored
 
@@ -20,9 +19,6 @@ from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts, scripts_of
-
-_NAMED: Final = 5
-"""So many snapshots are named in one error."""
 
 
 async def accept(
@@ -47,7 +43,6 @@ async def accept(
     await on.engine.check_free(record, InstantiationState.INSTANTIATED)
     request = asked.request
     is_forceful = request.termination_type == "FORCEFUL"
-    await _check_volumes(on, record)
     package, flavour = await _package(on, record)
     (deployment,) = record.internals.deployments  # operations so far make instances of one deployment
     timeout = request.graceful_termination_timeout
@@ -77,18 +72,6 @@ async def accept(
     return await on.acceptance.accept(
         stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour, warnings=warnings
     )
-
-
-async def _check_volumes(on: RequestServices, record: InstanceRecord) -> None:
-    """Raise Conflict if snapshots hold volumes of the VNF: Cinder deletes no volume that has snapshots."""
-    resources = record.stack.resources if record.stack is not None else None
-    volumes = [one.resource_id for one in resources.volumes] if resources is not None else []
-    held = await on.snapshots.holding_volumes_of(record.vnf.id, volumes) if volumes else []
-    if held:
-        raise Conflict(
-            f"VNF snapshot {', '.join(held[:_NAMED])} has snapshots of volumes of the VNF, and Cinder deletes no volume that has "
-            "snapshots: delete the VNF snapshot first"
-        )
 
 
 async def _package(on: RequestServices, record: InstanceRecord) -> tuple[PackageRef, Flavour | None]:
