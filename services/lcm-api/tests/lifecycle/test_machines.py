@@ -20,7 +20,7 @@ from kubevnfm_csar.vnfd.model import (
 )
 from kubevnfm_events import PackageRef
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
-from kubevnfm_events.stacks import ServerFacts, StackResources, StorageFacts, UserData
+from kubevnfm_events.stacks import LeftPackage, ServerFacts, StackResources, StorageFacts, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
@@ -30,6 +30,7 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.machines.carrying import carried_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.inventory import links_of
 from kubevnfm_lcm_api.lifecycle.machines.requested_scaling import leaving_machines
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
@@ -260,10 +261,26 @@ async def test_the_vnf_shows_the_levels_of_the_new_package_and_keeps_which_templ
     assert info is not None
     assert {one.aspect_id: one.scale_level for one in info.scale_status or ()} == {"workers": 1, "others": 0}
     assert {one.aspect_id: one.scale_level for one in info.max_scale_levels or ()} == {"workers": 2, "others": 4}
-    # Back to the first package: the stack has its template already.
+    # Back to the first package: of the stack's template, a heal may have made parts by the second one.
     again = VnfUnderChange.of_machines(UnderChange(vnf.stored, record, NEW, vnf.vnfd, vnf.flavour, info))
     back = await carried_machines(packages, again, PACKAGE, a_vnfd(a_flavour(), "vnfd-1"))
-    assert back.left_package is None
+    assert back.left_package == NEW
+
+
+def test_a_group_that_keeps_the_definition_of_the_package_before_is_named() -> None:
+    left, user_data = LeftPackage(package=NEW), UserData(path="UserData/it.py", class_name="It")
+    heal = a_change_draft(HealVmDraft, servers=("server-m1", "server-w1"), left_package=left)
+    assert [note.partition(":")[0] for note in heal.notes] == ["worker_instance"]
+    for others in (
+        {"servers": ("server-m1", "server-w1", "server-w2")},
+        {"is_recreated": True},
+        {"left_package": None},
+        {"user_data": user_data},
+    ):
+        assert heal.model_copy(update=others).notes == ()
+    scale = a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3}, left_package=left)
+    assert [note.partition(":")[0] for note in scale.notes] == ["worker_instance"]
+    assert scale.model_copy(update={"counts": {"masterNode": 1, "workerNode": 1}}).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class StackDeployment(SolType):
     resources: StackResources | None = None
     """None until infra-openstack has reported them."""
     left_package: PackageRef | None = None
-    """The package whose template it has, if a modification has named another one since; None: that of the instance."""
+    """A package that parts of it are made by, if a modification has named another one since; None: all are by the instance's."""
 
 
 class ReleaseDeployment(SolType):

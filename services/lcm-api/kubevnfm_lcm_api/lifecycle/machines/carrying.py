@@ -40,7 +40,8 @@ async def carried_machines(
     left = vnf.stack.left_package or vnf.package
     levels = {name: vnf.scale_levels.get(name, 0) for name in flavour.aspects}
     return CarriedStack(
-        left_package=left if left.vnfd_id != package.vnfd_id else None,
+        # Back to it: a heal or scaling since may have made parts of the stack by the one that is left now.
+        left_package=left if left.vnfd_id != package.vnfd_id else vnf.package,
         scale_status=scale_status(levels),
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
         external_cps={name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},

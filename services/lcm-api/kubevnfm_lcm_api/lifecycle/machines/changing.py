@@ -67,6 +67,18 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         """Nova ids of the servers that are removed."""
         return ()
 
+    def kept_forms(self, groups: Collection[str]) -> tuple[str, ...]:
+        """Return a warning for each of these groups of the Base HOT, if a modification has named another package since the stack was made.
+
+        None for a class of the package: it makes of the groups what it likes.
+        """
+        if self.left_package is None or self.user_data is not None:
+            return ()
+        until = "until a heal names all its machines, or the whole VNF is healed"
+        return tuple(
+            f"{group}: the group keeps the definition of the earlier package {until}" for group in sorted(groups)
+        )
+
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """The difference to the machines that exist."""
         present = self.before.servers

@@ -37,6 +37,13 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
     """Where a private registry answers, if its machine gets other addresses; its ports are kept otherwise."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """The groups some of whose machines are healed: these get their earlier form."""
+        groups = {one.server_id: one.group for one in self.before.servers if one.group and not self.is_recreated}
+        others = {group for server_id, group in groups.items() if server_id not in self.servers}
+        return self.kept_forms({group for server_id, group in groups.items() if server_id in self.servers} & others)
+
+    @property
     def replaced_together(self) -> tuple[str, ...]:
         """Those of ``servers`` that one step replaces."""
         return self.servers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import ClassVar
 
 from kubevnfm_events.stacks import StackResources
@@ -23,6 +24,15 @@ class ScaleVmDraft(ChangeVmDraft):
     """Nova ids of the servers that are removed."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
     """By aspect: for each level, the instances by VDU in addition to those of level 0."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The groups that get machines of their earlier form."""
+        present = Counter(one.vdu_id for one in self.before.servers)
+        growing = {one for one, count in self.counts.items() if count > present[one]}
+        return self.kept_forms(
+            {one.group for one in self.before.servers if one.group and one.member and one.vdu_id in growing}
+        )
 
     @property
     def servers_leaving(self) -> tuple[str, ...]:
