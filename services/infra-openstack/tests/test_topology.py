@@ -135,9 +135,16 @@ def test_links_without_a_range_get_ranges_that_no_other_network_of_the_vnf_has()
     # A change of package does not move a network that is there.
     there = replace(used, present_cidrs={"otherVL_subnet": "10.10.9.0/24"})
     assert ranges(there)["otherVL_subnet"] == "10.10.9.0/24"
-    # Nor gives it a subnet of one IP version the range of the other.
-    turned = dual_stack(internalVL=either, otherVL=either[::-1])
-    assert ranges(there, turned)["otherVL_subnet"] == "fd00:10:0:1::/64"
+    # Nor does another order of its subnets.
+    turned = ranges(there, dual_stack(internalVL=(), otherVL=either[::-1]))
+    assert turned["otherVL_subnet"] == "10.10.9.0/24"
+    assert turned["otherVL_subnet_2"] == "fd00:10::/64"
+    both = replace(there, present_cidrs={"otherVL_subnet": "fd00:10:0:9::/64", "otherVL_subnet_2": "10.10.7.0/24"})
+    fixed = (LinkSubnet(cidr="10.10.8.0/24"), LinkSubnet(cidr="10.10.7.0/24"), LinkSubnet(is_ipv6=True))
+    assert ranges(both, dual_stack(internalVL=(), otherVL=fixed)) == {
+        "internalVL_subnet": "10.10.1.0/24", "otherVL_subnet": "fd00:10:0:9::/64",
+        "otherVL_subnet_2": "10.10.7.0/24", "otherVL_subnet_3": "10.10.8.0/24",
+    }  # fmt: skip
     assert needs_ranges(dual_stack(otherVL=either[1:]), (), there.present_cidrs)
     with pytest.raises(Unprocessable, match="a cidr for internalVL_subnet expected"):
         ranges(replace(given(), used_cidrs=["10.0.0.0/8"]))

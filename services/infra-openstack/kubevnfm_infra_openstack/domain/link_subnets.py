@@ -21,10 +21,10 @@ _LENGTH: Final[Mapping[bool, int]] = {False: 24, True: 64}
 def needs_ranges(vnfd: Flavour, managed: Collection[str], present: Mapping[str, str]) -> bool:
     """Return whether a range has to be chosen. ``present``: the ranges that the subnets of the stack have already."""
     return any(
-        _range_of(name, one, present) is None
+        one.cidr is None and name not in present
         for link in vnfd.virtual_links
         if link not in managed
-        for name, one in _named(link, vnfd)
+        for name, one in _named(link, vnfd, present)
     )
 
 
@@ -36,9 +36,9 @@ def link_subnets(
     ``used``: ranges of the other networks of the VNF. ``present``: the ranges of the stack's subnets by resource name,
     which stay where the VNFD gives none. Raises Unprocessable if every range is used.
     """
-    named = {link: list(_named(link, vnfd)) for link in vnfd.virtual_links if link not in managed}
+    named = {link: list(_named(link, vnfd, present)) for link in vnfd.virtual_links if link not in managed}
     every = [pair for pairs in named.values() for pair in pairs]
-    cidrs = {name: cidr for name, one in every if (cidr := _range_of(name, one, present)) is not None}
+    cidrs = {name: cidr for name, one in every if (cidr := one.cidr or present.get(name)) is not None}
     taken = [network for text in (*cidrs.values(), *used) for network in _read(text)]
     for name, one in every:
         if name not in cidrs:
@@ -57,17 +57,30 @@ def present_cidrs(template: Template) -> Mapping[str, str]:
     }
 
 
-def _named(link: str, vnfd: Flavour) -> Iterator[tuple[str, LinkSubnet]]:
+def _named(link: str, vnfd: Flavour, present: Mapping[str, str]) -> Iterator[tuple[str, LinkSubnet]]:
+    """Yield the subnets of a link, each with the name of the present one that it is: the order in the VNFD may change.
+
+    Neutron has no second subnet of a range in a network, so a subnet that changed its name could not be made, nor made again.
+    """
     subnets: Sequence[LinkSubnet] = vnfd.virtual_links[link].subnets or (LinkSubnet(),)
-    for number, one in enumerate(subnets, start=1):
-        yield f"{link}_subnet" if number == 1 else f"{link}_subnet_{number}", one
-
-
-def _range_of(name: str, subnet: LinkSubnet, present: Mapping[str, str]) -> str | None:
-    """Return the subnet's range, if it has one: another package may have the links' IP versions in another order."""
-    there = present.get(name)
-    fits = there is not None and any(one.version == (6 if subnet.is_ipv6 else 4) for one in _read(there))
-    return subnet.cidr or (there if fits else None)
+    base = f"{link}_subnet"
+    names = [base, *(f"{base}_{number}" for number in range(2, len(subnets) + len(present) + 2))]
+    there = {name: network for name in names if name in present for network in _read(present[name])}
+    found: dict[int, str] = {}
+    for is_same_range in (True, False):
+        for index, one in enumerate(subnets):
+            fitting = (
+                name
+                for name, network in there.items()
+                if name not in found.values()
+                and network.version == (6 if one.is_ipv6 else 4)
+                and (not is_same_range or present[name] == one.cidr)
+            )
+            if index not in found and (name := next(fitting, None)) is not None:
+                found[index] = name
+    free = (name for name in names if name not in there)
+    for index, one in enumerate(subnets):
+        yield found.get(index) or next(free), one
 
 
 def _read(text: str) -> Iterator[_Network]:
