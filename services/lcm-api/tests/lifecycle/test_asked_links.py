@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.hot import BaseHot, Template
-from kubevnfm_csar.vnfd.model import Cp, Flavour
+from kubevnfm_csar.vnfd.model import Cp, Flavour, LinkSubnet, VirtualLink
 from kubevnfm_events.stacks import PortFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.machines.asked_links import LinkRules, check_added, check_kept, check_links
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import shown_links, with_known_entries
 from kubevnfm_lcm_api.lifecycle.machines.inventory import CpPlace, info_of_stack, known_configs
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_subnets
 from kubevnfm_sol.connectivity import ExtVirtualLinkData
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 from worlds.lcm_builders import RESOURCES
@@ -209,3 +210,37 @@ def test_an_entry_of_cp_config_stays_with_its_machine_when_ports_are_made_again(
     after = shown(a_stack("two", "two"), on("two", "b", "c"), known)
     assert [one.cp_config_id for one in before.ext_cp_info] == ["a", "b"]
     assert [one.cp_config_id for one in after.ext_cp_info] == ["c", "b"]
+
+
+RANGE = "10.1.0.0/24"
+
+
+@pytest.mark.parametrize(
+    ("subnet", "reason"),
+    [
+        (LinkSubnet(), None),
+        (LinkSubnet(cidr="10.1.0.7/24", gateway="10.1.0.1", pools=(("10.1.0.10", "10.1.0.10"),)), None),
+        (LinkSubnet(is_ipv6=True, cidr="fd01::/64", ipv6_address_mode="slaac"), None),
+        (LinkSubnet(cidr="banana"), "cidr banana: a range of IPv4 expected"),
+        (LinkSubnet(cidr="fd01::/64"), "cidr fd01::/64: a range of IPv4 expected"),
+        (LinkSubnet(gateway="nope"), "gateway_ip nope: an IPv4 address expected"),
+        (LinkSubnet(is_ipv6=True, gateway="10.1.0.1"), "gateway_ip 10.1.0.1: an IPv6 address expected"),
+        (LinkSubnet(pools=(("10.1.0.1", "10.1.0.5"),)), "ip_allocation_pools: a cidr expected with them"),
+        (LinkSubnet(cidr=RANGE, pools=(("10.1.0.9", "10.1.0.5"),)), "a range of addresses in 10.1.0.0/24 expected"),
+        (LinkSubnet(cidr=RANGE, pools=(("10.1.0.9", "10.2.0.5"),)), "a range of addresses in 10.1.0.0/24 expected"),
+        (LinkSubnet(cidr=RANGE, pools=(("", "fd01::1"),)), "a range of addresses in 10.1.0.0/24 expected"),
+        (LinkSubnet(is_ipv6=True, ipv6_address_mode="other"), "ipv6_address_mode other: slaac, dhcpv6-stateful"),
+    ],
+)
+def test_a_subnet_that_no_network_can_have_is_refused_at_the_request(subnet: LinkSubnet, reason: str | None) -> None:
+    vl = VirtualLink(virtual_link_id="VL", subnets=(subnet,))
+    flavour = FLAVOUR.model_copy(update={"virtual_links": {"VL": vl}})
+    check_subnets("flavourId", flavour, ["VL"])
+    if reason is None:
+        check_subnets("flavourId", flavour, [])
+        return
+    with pytest.raises(Unprocessable) as error:
+        check_subnets("flavourId", flavour, [])
+    assert error.value.field == "flavourId"
+    assert error.value.reason.startswith("virtual link VL of the VNFD: ")
+    assert reason in error.value.reason

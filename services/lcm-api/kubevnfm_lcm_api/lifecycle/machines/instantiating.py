@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, ch
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     check_fed,
     check_placement,
+    check_subnets,
     check_user_data,
     named_user_data,
 )
@@ -77,6 +78,7 @@ async def instantiated_machines(
     check_managed_links(request.ext_managed_virtual_links, rules)
     if base_hot is None:
         check_placement(flavour, has_zones=is_granted_outside)
+        check_subnets("flavourId", flavour, [one.vnf_virtual_link_desc_id for one in request.ext_managed_virtual_links])
     check_numbers(_LEVEL, flavour, present={}, wanted=rules.counts)
     if base_hot is not None and request.instantiation_level_id is not None:
         check_new_groups(_LEVEL, base_hot, parameters, wanted=rules.counts, has_user_data=user_data is not None)

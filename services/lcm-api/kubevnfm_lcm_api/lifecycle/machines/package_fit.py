@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.errors import PlacementUnsupported
@@ -13,6 +13,7 @@ from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
+from kubevnfm_csar.vnfd.subnets import subnet_problem
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -74,6 +75,18 @@ def check_placement(flavour: Flavour, *, has_zones: bool) -> None:
         raise Unprocessable(
             "flavourId", f"without a Base HOT, Nova's server groups place the machines: {error}"
         ) from error
+
+
+def check_subnets(place: str, flavour: Flavour, managed: Collection[str]) -> None:
+    """Raise Unprocessable, for ``place``, for a subnet that no network can have, of a flavour without Base HOT.
+
+    ``managed``: virtual links whose networks are made elsewhere.
+    """
+    for name, link in flavour.virtual_links.items():
+        for subnet in link.subnets if name not in managed else ():
+            problem = subnet_problem(subnet)
+            if problem is not None:
+                raise Unprocessable(place, f"virtual link {name} of the VNFD: {problem}")
 
 
 def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: Mapping[str, int]) -> None:

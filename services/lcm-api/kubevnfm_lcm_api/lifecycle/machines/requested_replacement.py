@@ -38,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     USER_DATA_CLASS,
     check_fed,
     check_placement,
+    check_subnets,
     check_user_data,
 )
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
@@ -390,7 +391,9 @@ def _check_template(
     level = "instantiationLevelId" if draft.instantiation_level_id is not None else "newFlavourId"
     place = "vnfdId" if draft.is_new_package else level
     check_numbers(place, flavour, present={}, wanted=draft.counts)
-    if hot is not None:
+    if hot is None:
+        check_subnets(place, flavour, [one["vnfVirtualLinkDescId"] for one in draft.connections[_MANAGED]])
+    else:
         # Machines may be missing that the levels count.
         wanted = {vdu_id: count for vdu_id, count in draft.counts.items() if count}
         check_new_groups(place, hot, draft.parameters, wanted=wanted, has_user_data=has_user_data)
