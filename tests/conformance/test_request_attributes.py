@@ -873,7 +873,13 @@ async def test_what_a_grant_has_and_the_operation_does_not_use_is_a_warning(gran
     expected = {f"{name}[0]/{one}" for name in lists for one in of_vim}
     expected |= {f"{name}[0]/{one}" for name in resources for one in ("reservationId", "resourceGroupId")}
     expected |= {f"{name}[0]/zoneId" for name in resources[1:]}
-    assert places == {*expected, "zoneGroups", "unknown", "vimAssets/snapshotResources", "extVirtualLinks[0]/resourceProviderId"}
+    assert places == {
+        *expected,
+        "zoneGroups",
+        "unknown",
+        "vimAssets/snapshotResources",
+        "extVirtualLinks[0]/resourceProviderId",
+    }
 
 
 async def test_what_cannot_be_done_ends_the_operation(granting: tuple[World, StubNfvo]) -> None:

@@ -441,10 +441,8 @@ async def test_a_modification_to_another_package_is_carried_by_what_stands(
     assert vdus(shown) == ["VDU1", "VDU1", "VDU2"], "a heal adds no VDU"
 
     # The new package has a connection point for which no request has given a network.
-    operation = await v1.start(instance_id, "heal", {})
-    view = await user.rest(operation)
-    assert (view["state"], states(view)["delete_resources"]) == ("FAILED_TEMP", "failed")
-    assert (await user.act(operation, "fail"))["state"] == "FAILED"
+    refused = (await v1.lcm("POST", f"{path}/heal", {})).must(422)
+    assert "a virtual link for connection point VDU3_CP1 expected" in refused.detail
     assert servers_of(await user.instance(instance_id)) == set(await machines(lab, instance_id)) == servers_of(shown)
 
     links = on_link_request(2)

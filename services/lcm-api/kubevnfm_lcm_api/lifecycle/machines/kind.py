@@ -132,7 +132,8 @@ class Machines(VnfKind):
         return await scaled_machines(self._packages, machines, levels, asked)
 
     async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> HealVmDraft:
-        return await healed_machines(self._packages, VnfUnderChange.of_machines(vnf), asked)
+        machines = VnfUnderChange.of_machines(vnf)
+        return await healed_machines(self._packages, machines, asked, is_granted_outside=self._is_granted_outside)
 
     async def operate(self, vnf: UnderChange, asked: Asked[OperateVnfRequest]) -> OperateVmDraft:
         return operated_machines(VnfUnderChange.of_machines(vnf), asked)

@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, REPAIR, flag
 from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_ids
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_fed, check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES, RequestedHeal
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
@@ -24,8 +24,10 @@ WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 KEEP: Final = "x_keep_volume"
 
 
-async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked: Asked[HealVnfRequest]) -> HealVmDraft:
-    """Return the draft (sequences.md A4, A5).
+async def healed_machines(
+    packages: PackageCatalogue, vnf: VnfUnderChange, asked: Asked[HealVnfRequest], *, is_granted_outside: bool
+) -> HealVmDraft:
+    """Return the draft (sequences.md A4, A5). ``is_granted_outside``: whether an NFVO can add virtual links.
 
     Raises: Drifted; InvalidInput for an unknown VNFC or a malformed parameter; Unprocessable for nodes that a cluster cannot
     lose, and for volumes that cannot stay.
@@ -51,6 +53,8 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
     present = vnf.counts_to_make if is_recreated else vnf.counts
     counts = present if any(vnf.counts.values()) else vnf.declared_counts
+    if is_recreated and vnf.stack.left_package is not None and made_by is None and not is_granted_outside:
+        await _check_new_stack(packages, vnf, counts)
     plain = HealVmDraft(
         **{**vars(change), "counts": counts},
         servers=tuple(servers),
@@ -67,6 +71,18 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     requested = RequestedHeal(vnf, plain, chosen, asked.request.additional_params, hot)
     # In a thread, because a private key may have to be opened with its passphrase.
     return await asyncio.to_thread(ROLES[vnf.role_name].healed, requested)
+
+
+async def _check_new_stack(packages: PackageCatalogue, vnf: VnfUnderChange, counts: Mapping[str, int]) -> None:
+    """Raise Unprocessable if a package that a modification has named needs more than the requests about the VNF have given."""
+    internals, flavour = vnf.record.internals, vnf.flavour
+    hot = await packages.base_hot(vnf.package.package_id, flavour.flavour_id)
+    links = internals.connections.get("extVirtualLinks") or ()
+    try:
+        check_fed(links, flavour, hot, counts, internals.parameters)
+    except Unprocessable as error:
+        why = f"the package that the VNF was modified to makes another stack: {error.field}: {error.reason}"
+        raise Unprocessable("", f"{why}; use change_vnfpkg, which can give it") from error
 
 
 def _check_no_repair(request: HealVnfRequest) -> None:
