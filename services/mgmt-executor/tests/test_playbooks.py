@@ -188,7 +188,7 @@ async def test_a_playbook_that_does_nothing_or_fails_says_why_in_a_sentence(
     assert "swordfish-16" not in f"{failed.value}{await package.log()}"
 
 
-def test_what_a_playbook_gets_is_of_the_machines_and_names_that_are_meant() -> None:
+def test_what_a_playbook_gets_is_of_the_machines_and_names_that_are_meant(tmp_path: Path) -> None:
     """SEQ 6.8: a machine that a heal has replaced has another id than the one that the request names."""
     shim = runpy.run_path(str(TACKER_SHIM / f"{ANSIBLE_RUNNER}.py"))
     known = {"_VAR_pass": "x", "_VAR_VDU_INSTANCE_IP": "10.0.0.7"}
@@ -202,8 +202,19 @@ def test_what_a_playbook_gets_is_of_the_machines_and_names_that_are_meant() -> N
     masked.hide(
         "params", {"login": {"password": ["listed-1", {"first": "inner-2"}]}, "pin_secret": 12345678, "plain": "seen"}
     )
-    masked.write("listed-1 inner-2 12345678 seen")
-    assert written.getvalue() == "*** *** *** seen"
+    masked.hide("password", 'a"b\\c')
+    masked.write(r"listed-1 inner-2 12345678 seen a\"b\\c")
+    assert written.getvalue() == "*** *** *** seen ***"
+    for flavour in ("large", "small"):
+        (tmp_path / "BaseHOT" / flavour).mkdir(parents=True)
+        output = f"outputs: {{mgmt_ip-VDU1: {{value: {{get_attr: [CP_{flavour}, fixed_ips]}}}}}}"
+        (tmp_path / "BaseHOT" / flavour / "top.yaml").write_text(output)
+        instance = {"instantiatedVnfInfo": {"flavourId": flavour}}
+        ports = shim["management_ports"](str(tmp_path), {"vnf_instance": instance, "request": None})
+        assert ports == {"VDU1": f"CP_{flavour}"}
+    assert shim["management_ports"](str(tmp_path), {"vnf_instance": {}, "request": {"flavourId": "large"}}) == {
+        "VDU1": "CP_large"
+    }
 
 
 async def test_without_ansible_playbooks_are_refused_with_what_to_install(

@@ -5,6 +5,7 @@ after the other, and their connections are made by paramiko. What Ansible would 
 not there: only the machines of the VNF can be reached.
 """
 
+import json
 import os
 import pickle
 import queue
@@ -51,7 +52,8 @@ class Masked:
             for one in value:
                 self.hide(name, one)
         elif is_secret and isinstance(value, str | int | float) and len(str(value)) >= _SHORTEST_SECRET:
-            self._secrets.add(str(value))
+            # Ansible prints results as JSON.
+            self._secrets |= {str(value), json.dumps(str(value))[1:-1], json.dumps(str(value), ensure_ascii=False)[1:-1]}
 
     def write(self, text):
         for secret in sorted(self._secrets, key=len, reverse=True):
@@ -95,10 +97,13 @@ def new_ones(given, servers):
     return [one for one in servers if one["server_id"] not in earlier]
 
 
-def management_ports(package):
-    """Return the connection point of each VDU that the Base HOT names as output ``mgmt_ip-<VDU>``."""
+def management_ports(package, given):
+    """Return the connection point of each VDU that the Base HOT of the flavour names as output ``mgmt_ip-<VDU>``."""
+    info = given["vnf_instance"].get("instantiatedVnfInfo") or {}
+    flavour = info.get("flavourId") or (given["request"] or {}).get("flavourId")
+    own = f"{package}/BaseHOT/{flavour}"
     found = {}
-    for folder, _, files in os.walk(f"{package}/BaseHOT"):
+    for folder, _, files in os.walk(own if os.path.isdir(own) else f"{package}/BaseHOT"):
         for file in files:
             if not file.endswith((".yaml", ".yml")):
                 continue
@@ -287,7 +292,7 @@ def main(given, output):
         chosen = leaving(given, servers)
     else:
         chosen = new_ones(given, servers) if action in ("scale-out", "healing") else servers
-    ports = management_ports(package)
+    ports = management_ports(package, given)
     addresses = {}
     for server in servers:
         address = address_of(server, ports.get(server["vdu_id"]))
