@@ -711,6 +711,9 @@ async def test_each_attribute_is_treated_as_the_page_says(stage: Stage, sent: Se
         if one.attribute in seen or (value is None and said != "refused"):
             continue
         seen.add(one.attribute)
+        if said == "refused" and value is not None:
+            wrong.append(f"{one.place} is in the body that is accepted: it is not refused")
+            continue
         if said == "refused":
             given = VALUES.get(one.name, "probe")
         else:
@@ -726,8 +729,7 @@ async def test_each_attribute_is_treated_as_the_page_says(stage: Stage, sent: Se
     if sent.warned:
         body: Mapping[str, Any] = sent.body
         for place, value in sent.warned.items():
-            parts = [int(part) if part.isdigit() else part for part in place.split("/")]
-            body = with_value(body, tuple(parts), value)
+            body = with_value(body, read_place(place), value)
         accepted = (await stage.send(sent, version, body)).must(202)
         warnings = await stage.ended(accepted)
         assert len(warnings) == len(sent.warned), warnings
@@ -744,6 +746,28 @@ def test_each_attribute_is_sent() -> None:
     whole = {row.attribute for row in rows() if row.text.startswith("with ")}
     of_vims = {f"{name}.{one}" for name in ("VimWanted", "VimChange") for one in types()[name]}
     assert {row.attribute for row in rows()} - sent - whole - of_vims == set()
+
+
+def test_the_page_says_of_each_attribute_with_a_warning_that_it_has_one() -> None:
+    """API-160: the other tests find the warnings of `Sent.warned` and `WARNED` true."""
+    warned: set[str] = set()
+    for each in BODIES:
+        body: Mapping[str, Any] = each.body
+        for place, value in each.warned.items():
+            body = with_value(body, read_place(place), value)
+        found = {one.place: one.attribute for one in attributes_in(each.type, body)}
+        warned |= {found[place] for place in map(read_place, each.warned) if place in found}
+    for place in WARNED:
+        path = read_place(place.replace("[0]", "/0"))
+        warned |= {one.attribute for one in attributes_in("Grant", UNUSED) if one.place == path}
+    whole = {row.attribute for row in rows(("warned",)) if row.text.startswith("with ")}
+    said = {row.attribute for row in rows(("warned",))} - whole
+    assert said <= warned
+    assert {row.attribute for row in rows() if row.verdict != "warned" and "warning" not in row.text} & warned == set()
+
+
+def read_place(text: str) -> Place:
+    return tuple(int(part) if part.isdigit() else part for part in text.split("/"))
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -838,6 +862,20 @@ UNUSED: Final[Mapping[str, Any]] = {
     "unknown": "x",
 }
 GRANTS: Final = (USED, UNUSED)
+_RESOURCES: Final = ("addResources", "tempResources", "removeResources", "updateResources")
+_LISTS: Final = ("zones", *_RESOURCES, "vimAssets/computeResourceFlavours", "vimAssets/softwareImages")
+WARNED: Final = frozenset(
+    {
+        *(f"{name}[0]/{one}" for name in _LISTS for one in ("vimConnectionId", "resourceProviderId")),
+        *(f"{name}[0]/{one}" for name in _RESOURCES for one in ("reservationId", "resourceGroupId")),
+        *(f"{name}[0]/zoneId" for name in _RESOURCES[1:]),
+        "zoneGroups",
+        "unknown",
+        "vimAssets/snapshotResources",
+        "extVirtualLinks[0]/resourceProviderId",
+    }
+)
+"""The places of `UNUSED` with a warning."""
 
 
 @pytest_asyncio.fixture
@@ -867,19 +905,7 @@ async def test_what_a_grant_has_and_the_operation_does_not_use_is_a_warning(gran
         unused = await granted(world, nfvo, {name: value})
         assert unused["operationState"] == "COMPLETED"
         places |= {warning.removeprefix("the NFVO's grant: ").partition(":")[0] for warning in unused["warnings"]}
-    of_vim = ("vimConnectionId", "resourceProviderId")
-    resources = ("addResources", "tempResources", "removeResources", "updateResources")
-    lists = ("zones", *resources, "vimAssets/computeResourceFlavours", "vimAssets/softwareImages")
-    expected = {f"{name}[0]/{one}" for name in lists for one in of_vim}
-    expected |= {f"{name}[0]/{one}" for name in resources for one in ("reservationId", "resourceGroupId")}
-    expected |= {f"{name}[0]/zoneId" for name in resources[1:]}
-    assert places == {
-        *expected,
-        "zoneGroups",
-        "unknown",
-        "vimAssets/snapshotResources",
-        "extVirtualLinks[0]/resourceProviderId",
-    }
+    assert places == WARNED
 
 
 async def test_what_cannot_be_done_ends_the_operation(granting: tuple[World, StubNfvo]) -> None:
