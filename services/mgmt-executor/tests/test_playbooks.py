@@ -200,11 +200,17 @@ def test_what_a_playbook_gets_is_of_the_machines_and_names_that_are_meant(tmp_pa
     written = io.StringIO()
     masked = shim["Masked"](written)
     masked.hide(
-        "params", {"login": {"password": ["listed-1", {"first": "inner-2"}]}, "pin_secret": 12345678, "plain": "seen"}
+        "params",
+        {
+            "login": {"password": ["listed-1", {"first": "inner-2"}]},
+            "pin_secret": 12345678,
+            "ask_password": True,
+            "plain": "seen",
+        },
     )
     masked.hide("password", 'a"b\\c')
-    masked.write(r"listed-1 inner-2 12345678 seen a\"b\\c")
-    assert written.getvalue() == "*** *** *** seen ***"
+    masked.write(r"listed-1 inner-2 12345678 seen a\"b\\c True")
+    assert written.getvalue() == "*** *** *** seen *** True"
     for flavour in ("large", "small"):
         (tmp_path / "BaseHOT" / flavour).mkdir(parents=True)
         output = f"outputs: {{mgmt_ip-VDU1: {{value: {{get_attr: [CP_{flavour}, fixed_ips]}}}}}}"

@@ -51,7 +51,7 @@ class Masked:
         elif isinstance(value, list):
             for one in value:
                 self.hide(name, one)
-        elif is_secret and isinstance(value, str | int | float) and len(str(value)) >= _SHORTEST_SECRET:
+        elif is_secret and isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) >= _SHORTEST_SECRET:
             # Ansible prints results as JSON.
             self._secrets |= {str(value), json.dumps(str(value))[1:-1], json.dumps(str(value), ensure_ascii=False)[1:-1]}
 
