@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -47,6 +48,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
+from kubevnfm_infra_openstack.domain.user_data import creation_of
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_kit.clock import SystemClock
@@ -283,6 +285,25 @@ async def test_a_heal_with_another_definition_is_not_compared_with_the_earlier_o
         assert ("workerNode" in str(raised.value)) is (not changes)
     everything = {**left, "servers": (*ids(facts), *ids(facts, "masterNode"))}
     await site.creating.orders.check_as_asked(cloud, facts, heal.model_copy(update=everything))
+
+
+def test_a_class_makes_the_stack_of_another_package_with_all_its_machines(site: Site) -> None:
+    added = {"id": "a", "type": "COMPUTE", "resourceTemplateId": "workerNode"}
+    heal = site.command(
+        HealResources,
+        request={"flavourId": "simple"},
+        counts={"masterNode": 1, "workerNode": 3},
+        grant_request={"operation": "HEAL", "addResources": [added], "removeResources": [{"id": "r"}]},
+        instance={"id": "i", "instantiationState": "INSTANTIATED", "instantiatedVnfInfo": {"flavourId": "simple"}},
+    )
+    made = creation_of(heal)
+    assert made.grant_request.keys() == {"operation", "addResources"}
+    assert made.grant_request["operation"] == "INSTANTIATE"
+    counted = Counter(one["resourceTemplateId"] for one in made.grant_request["addResources"])
+    assert made.grant_request["addResources"][0] == added
+    assert counted == {"masterNode": 1, "workerNode": 3}
+    assert made.instance == {"id": "i", "instantiationState": "NOT_INSTANTIATED"}
+    assert (made.package, made.tag, made.request) == (heal.package, heal.tag, heal.request)
 
 
 async def test_a_rolling_step_is_compared_by_the_machines_that_it_has_changed(site: Site) -> None:

@@ -11,6 +11,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
+    CreateResources,
     HealResources,
     LeftPackage,
     RestoreResources,
@@ -54,6 +55,7 @@ from kubevnfm_infra_openstack.domain.stack import StackChange, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_infra_openstack.domain.user_data import (
     clear_texts,
+    creation_of,
     has_numbered_resources,
     in_clear,
     named_class,
@@ -229,7 +231,8 @@ class StackChanges:
             # The class that makes the stack, whichever the request names for its operation.
             request = left.instantiate_request
             command = command.model_copy(update={"request": request, "user_data": named_class(request)})
-            change = await self._from_package(command, cloud, (), live.definition, flavour, given)
+            making = creation_of(command) if command.user_data is not None else command
+            change = await self._from_package(command, cloud, (), live.definition, flavour, given, making=making)
         return await read_definition(await completed(change, live.definition))
 
     async def _with_new_groups(
@@ -254,10 +257,14 @@ class StackChanges:
         flavour: PackageFlavour,
         given: Granted,
         changed_vdus: Collection[str] = (),
+        making: CreateResources | StackCommand | None = None,
     ) -> StackChange:
-        """Return the change to the template and parameters that a new stack of the command's package would have."""
+        """Return the change to the template and parameters that a new stack of the command's package would have.
+
+        ``making``: the command in the form in which it is answered; None: as it is.
+        """
         present_ips = present_fixed_ips(before)
-        order = await self.orders.order(command, cloud, tags=tags, is_new=False, present_ips=present_ips)
+        order = await self.orders.order(making or command, cloud, tags=tags, is_new=False, present_ips=present_ips)
         definition = await definition_of(order)
         top = order.template
         parameters = dict(order.parameters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -106,6 +107,30 @@ def has_numbered_resources(flavour: PackageFlavour, template: Template, servers:
     made = [(server.group or server.name, server.vdu_id) for server in servers if server.vdu_id in patterns]
     # Without a machine, the VDU is one that only the new package has.
     return bool(made) and all(name.rpartition("-")[0] == vdu and _is_number(name) for name, vdu in made)
+
+
+def creation_of(command: StackCommand) -> CreateResources:
+    """Return the creation of a stack with all machines that a command leaves: a class computes it from those that are added.
+
+    ``command``: with the InstantiateVnfRequest and the class.
+    """
+    asked = command.grant_request
+    listed = asked.get("addResources") or []
+    present = Counter(one.get("resourceTemplateId") for one in listed if one.get("type") == COMPUTE)
+    more = [
+        {"id": f"{vdu}-stays-{number}", "type": COMPUTE, "resourceTemplateId": vdu}
+        for vdu, count in command.counts.items()
+        for number in range(present[vdu], count)
+    ]
+    facts = {name: getattr(command, name) for name in CreateResources.model_fields if hasattr(command, name)}
+    facts["grant_request"] = {
+        **{name: value for name, value in asked.items() if name != "removeResources"},
+        "operation": "INSTANTIATE",
+        "addResources": [*listed, *more],
+    }
+    instance = {name: value for name, value in command.instance.items() if name != "instantiatedVnfInfo"}
+    facts["instance"] = {**instance, "instantiationState": "NOT_INSTANTIATED"}
+    return CreateResources(**facts)
 
 
 def named_class(request: SolObject) -> UserData | None:
