@@ -216,6 +216,17 @@ async def test_a_scale_beyond_the_quota_fails_before_anything_is_created(site: S
     assert site.updates() == 0
 
 
+async def test_a_rolling_update_needs_room_for_what_comes_and_for_what_leaves_last(site: Site, tmp_path: Path) -> None:
+    await site.create()
+    site.lab.cloud.quotas.change({"volumes": 1})
+    package = copy_of_package(site, tmp_path, "other", ("storage_volume", "other_volume"))
+    request = a_create().request
+    command = site.command(ChangeTemplate, request=request, package=package, unchanged=("worker_instance",))
+    with pytest.raises(QuotaExceeded, match="quota of volumes exceeded: 1 wanted, 0 free"):
+        await site.do(command, a_context(operation_id="op-2", step_id="change"))
+    assert site.updates() == 0
+
+
 async def test_a_vdu_without_a_group_cannot_be_scaled(site: Site) -> None:
     await site.create()
     command = site.command(ScaleResources, counts={"masterNode": 2, "workerNode": 2})

@@ -181,6 +181,8 @@ class StackChanges:
         if command.unchanged:
             new, old = await read_definition(wanted), await read_definition(before)
             wanted = with_earlier(new, old, separable(new, old, command.unchanged))
+            # With all that is gone, which leaves last: the first step finds that there is no room for both.
+            await check_increase(cloud, live.definition, wanted)
             return Wanted(_whole(command, tags, wanted))
         return await self._leaving_last(command, tags, wanted, live)
 
