@@ -213,6 +213,10 @@ ASPECT = ScalingAspect(aspect_id="workers", max_scale_level=0)
         ({"flavour_id": "large"}, "lacks the flavour simple that the VNF has; it has large"),
         ({"vdus": {"masterNode": Vdu(vdu_id="masterNode")}}, "lacks the VDU workerNode"),
         (
+            {"vdus": {name: Vdu(vdu_id=name, kind="container") for name in ("masterNode", "workerNode")}},
+            "VDU masterNode of the VNF is a compute VDU; the package has a container VDU",
+        ),
+        (
             {"vdus": {name: Vdu(vdu_id=name, max_instances=1) for name in ("masterNode", "workerNode")}},
             "2 machines of workerNode, whose max_number_of_instances is 1",
         ),

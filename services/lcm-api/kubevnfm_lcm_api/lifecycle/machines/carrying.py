@@ -53,6 +53,10 @@ def _check_parts(vnf: VnfUnderChange, flavour: Flavour) -> None:
     """Check machines, volumes, and the connection points and internal links that have networks of others."""
     used = {server.vdu_id for server in vnf.resources.servers}
     _check("VDU", used, flavour.vdus)
+    for vdu_id in sorted(used & vnf.flavour.vdus.keys()):
+        one, other = vnf.flavour.vdus[vdu_id].kind, flavour.vdus[vdu_id].kind
+        if one != other:
+            raise Unprocessable(_PLACE, f"VDU {vdu_id} of the VNF is a {one} VDU; the package has a {other} VDU")
     check_numbers(_PLACE, flavour, present={}, wanted={vdu_id: n for vdu_id, n in vnf.counts.items() if n})
     _check("storage", {one.storage_id for one in vnf.resources.volumes} & vnf.flavour.storages.keys(), flavour.storages)
     links = vnf.record.internals.connections
