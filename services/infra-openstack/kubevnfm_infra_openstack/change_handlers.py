@@ -38,7 +38,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateRefused,
     StackUpdateTimedOut,
 )
-from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
+from kubevnfm_infra_openstack.domain.failure import MARK, failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.live import LiveStack, Wanted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
@@ -61,7 +61,6 @@ log = structlog.get_logger()
 _AGAIN_S = 1.0
 _STOPPED_WITHIN_S = 3.0
 """How long a cancelled command waits for Heat to stop. If Heat needs longer, the next command waits for it."""
-_REASON = "replaced by the VNF manager"
 _MORE = "more"
 """A tag of a stack whose change is followed by another one of the same attempt."""
 _FINISHED_AGAIN_S = 0.1
@@ -255,7 +254,7 @@ class StackChangeHandlers:
             return None
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
-            await cloud.stacks.mark_unhealthy(resource, _REASON)
+            await cloud.stacks.mark_unhealthy(resource, MARK)
         if before is not None and isinstance(command, RestoreResources):
             # The operation may have ended between the stop of a server and its deletion.
             for server_id in before.stopped(live.contents.server_by_id):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from kubevnfm_csar.vnfd.model import Cp
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
-from kubevnfm_infra_openstack.domain.failure import failed_resources, failure_of
+from kubevnfm_infra_openstack.domain.failure import MARK, failed_resources, failure_of
 from kubevnfm_infra_openstack.domain.hot import AUTO_SCALING_GROUP, FLOATING_IP, NETWORK, PORT, SERVER, VOLUME
 from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
 from kubevnfm_infra_openstack.domain.stack import (
@@ -204,6 +204,16 @@ def test_the_deepest_failure_is_named_without_its_repetitions() -> None:
     error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "Resource CREATE failed"), resources)
     assert isinstance(error, StackFailed)
     assert str(error) == "stack vnf-1: vm (OS::Nova::Server): No valid host was found"
+
+
+def test_a_resource_that_was_only_marked_is_not_the_reason() -> None:
+    resources = [
+        a_resource("VDU1-0", "worker.yaml", "member", status="UPDATE_FAILED", reason="Image VDU1-image is not found"),
+        a_resource("vm", SERVER, stack="member", status="CHECK_FAILED", reason=MARK),
+    ]
+    stack = Stack("top", "vnf-1", StackState.BROKEN, "Property error: x")
+    assert str(failure_of(stack, resources)) == "stack vnf-1: VDU1-0 (worker.yaml): Image VDU1-image is not found"
+    assert str(failure_of(stack, resources[1:])) == "stack vnf-1: Property error: x"
 
 
 def test_a_passed_deadline_names_the_unfinished_resources() -> None:

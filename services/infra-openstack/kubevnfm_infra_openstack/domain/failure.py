@@ -15,6 +15,8 @@ from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackStat
 _TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
 _CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
 _STOPPED = re.compile(r"Stack [A-Z]+ cancelled")
+MARK = "replaced by the VNF manager"
+"""The reason that Heat shows of a resource that was marked for its replacement."""
 _DELETION_VISIBLE_S = 10.0
 _NOT_BROKEN = frozenset(StackState) - {StackState.BROKEN}
 _SHOWN = 3
@@ -24,8 +26,8 @@ _SHOWN = 3
 def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource]:
     """Return the resources that caused the failure, most deeply nested first.
 
-    Not included: a stack or group that failed because of its content, and resources that Heat aborted only because
-    another one had failed ("CREATE aborted").
+    Not included: a stack or group that failed because of its content, resources that Heat aborted only because another one
+    had failed ("CREATE aborted"), and those that were only marked, which Heat had not come to.
     """
     parent = {r.nested_id: r.stack_id for r in resources if r.nested_id}
 
@@ -36,7 +38,7 @@ def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource
             stack_id, steps = parent[stack_id], steps + 1
         return steps
 
-    failed = [r for r in resources if r.status.endswith("_FAILED")]
+    failed = [r for r in resources if r.status.endswith("_FAILED") and MARK not in r.reason]
     holding = {r.stack_id for r in failed}
     own = [r for r in failed if r.nested_id not in holding or not r.nested_id]
     # If all were aborted (an operator cancelled the stack), the aborted resources are all there is to name.
