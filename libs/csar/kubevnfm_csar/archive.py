@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final, Self, cast
 
+from kubevnfm_secrets import shown_url
+
 from kubevnfm_csar.errors import ExternalMissing, PackageRefused
 from kubevnfm_csar.files import names_below
 from kubevnfm_csar.limits import Limits
@@ -141,7 +143,7 @@ def _external(csar: Csar, index: Index, folder: Path | None) -> dict[str, Path]:
     missing: list[Listed] = []
     for one in index.external:
         if one.name in csar.entries:
-            raise PackageRefused(f"the path of an artifact outside of the package: {one.uri}", file=one.name)
+            raise PackageRefused(f"the path of an artifact outside of the package: {shown_url(one.uri)}", file=one.name)
         path = folder / external_name(one.uri, one.algorithm, one.hash) if folder is not None else None
         if path is not None and path.is_file():
             found[one.name] = path

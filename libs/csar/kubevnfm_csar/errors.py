@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from kubevnfm_kit.errors import NotFound, PlacedError, VnfmError
+from kubevnfm_secrets import shown_url
 
 _RULE_LENGTH: Final = 1000
 
@@ -35,7 +36,7 @@ class ExternalMissing(PackageRefused, code="external-artifact-missing"):
     """The package lists artifacts outside of it that have not been fetched."""
 
     def __init__(self, missing: Sequence[External]) -> None:
-        super().__init__("listed outside of the package, and not fetched", file=missing[0].uri)
+        super().__init__("listed outside of the package, and not fetched", file=shown_url(missing[0].uri))
         self.missing = missing
 
 

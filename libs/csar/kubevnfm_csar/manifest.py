@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from kubevnfm_secrets import shown_url
+
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, external_path, is_uri, locate, read_text
 from kubevnfm_csar.zip_names import plain_name
@@ -236,6 +238,7 @@ def _take(
     if not name:
         raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
     place = locate(files, name, beside="")
+    shown = shown_url(name) if is_uri(name) else name
     if is_uri(name):
         _check_external(name, block, where, listed)
         # A copy may lack it, as it lacks images.
@@ -250,9 +253,9 @@ def _take(
         raise PackageRefused(f"listed in {where}, but the package does not contain it", file=name)
     algorithm, digest = block.get("algorithm", "").upper(), block.get("hash", "").lower()
     if bool(algorithm) != bool(digest):
-        raise PackageRefused(f"{where} gives only one of Algorithm and Hash", file=name)
+        raise PackageRefused(f"{where} gives only one of Algorithm and Hash", file=shown)
     if algorithm and algorithm not in HASH_NAMES:
-        raise PackageRefused(f"{where} asks for {algorithm}; known are {', '.join(HASH_NAMES)}", file=name)
+        raise PackageRefused(f"{where} asks for {algorithm}; known are {', '.join(HASH_NAMES)}", file=shown)
     new = Listed(
         name=place,
         content_type=block.get("content-type", ""),
@@ -264,7 +267,7 @@ def _take(
     )
     old = listed.get(place)
     if old is not None and old.hash and new.hash and (old.algorithm, old.hash) != (new.algorithm, new.hash):
-        raise PackageRefused(f"{where} lists it twice, with different digests", file=name)
+        raise PackageRefused(f"{where} lists it twice, with different digests", file=shown)
     # An entry without a digest must not replace one that has it.
     if old is None or new.hash:
         listed[place] = new
@@ -279,9 +282,12 @@ def _check_external(uri: str, block: dict[str, str], where: str, listed: dict[st
     except ValueError:
         is_fetched = False
     if not is_fetched:
-        raise PackageRefused(f"{where} lists it outside of the package: an http or https URI expected", file=uri)
+        raise PackageRefused(
+            f"{where} lists it outside of the package: an http or https URI without a login expected",
+            file=shown_url(uri),
+        )
     if not block.get("algorithm") or not block.get("hash"):
-        raise PackageRefused(f"{where} lists it outside of the package without Algorithm and Hash", file=uri)
+        raise PackageRefused(f"{where} lists it outside of the package without Algorithm and Hash", file=shown_url(uri))
     if sum(bool(one.uri) for one in listed.values()) >= _MOST_EXTERNAL:
         raise PackageRefused(f"more than {_MOST_EXTERNAL} artifacts are outside of the package", file=where)
 
@@ -290,7 +296,12 @@ def lists_external(files: PackageFiles, uri: str) -> bool:
     """Return whether the package lists an artifact outside of it, so that it has been fetched, although a copy may lack it."""
     names = files.names()
     indexes = [name for name in names if name == META or name.endswith(".mf")]
-    return any(uri in read_text(files, name) for name in indexes)
+    keys = {name: "name" if name == META else "source" for name in indexes}
+    return any(
+        block.get(key) == uri
+        for name, key in keys.items()
+        for block in _blocks(read_text(files, name).split("-----BEGIN", 1)[0], first_keys={key})
+    )
 
 
 def _beside(block: dict[str, str], key: str, files: PackageFiles, where: str) -> str:

@@ -77,6 +77,10 @@ def test_an_image_outside_of_the_package_has_its_path_in_a_copy_without_images_t
     uri, name, digest = "https://images.example.org/ubuntu.img", "../Files/images/ubuntu.img", "ab"
     files = {path: text.replace(name, uri) if isinstance(text, str) else text for path, text in v1_files().items()}
     assert vnfd_of(tmp_path, files).software_images[0].path is None
+    files[META] = f"{files[META]!s}\nName: {uri}.asc\nAlgorithm: SHA-256\nHash: {digest}\n"
+    (tmp_path / "other").mkdir()
+    zipfile.ZipFile(zip_of(tmp_path / "other.zip", files)).extractall(tmp_path / "other")
+    assert read_vnfd(FolderFiles(tmp_path / "other")).software_images[0].path is None
     files[META] = f"{files[META]!s}\nName: {uri}\nAlgorithm: SHA-256\nHash: {digest}\n"
     (tmp_path / "copy").mkdir()
     zipfile.ZipFile(zip_of(tmp_path / "package.zip", files)).extractall(tmp_path / "copy")

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Annotated
+
 from kubevnfm_secrets import SecretParams
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from kubevnfm_sol.base import SolPatch, SolRequest, SolType
+
+
+def _moment(given: str) -> str:
+    try:
+        has_zone = datetime.fromisoformat(given).tzinfo is not None
+    except ValueError:
+        has_zone = False
+    if not has_zone:
+        raise ValueError("a date-time with a time zone expected (RFC 3339)")
+    return given
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
 
 
 class GivenHandle(SolRequest):
@@ -29,8 +45,8 @@ class VnfcSnapshotInfo(SolRequest):
 
     id: str
     vnfc_instance_id: str
-    creation_started_at: str | None = None
-    creation_finished_at: str | None = None
+    creation_started_at: Moment | None = None
+    creation_finished_at: Moment | None = None
     vnfc_resource_info_id: str | None = None
     compute_snapshot_resource: GivenHandle | None = None
     storage_snapshot_resources: tuple[StorageSnapshot, ...] | None = None
@@ -57,8 +73,8 @@ class VnfSnapshot(SolRequest):
 
     id: str
     vnf_instance_id: str
-    creation_started_at: str | None = None
-    creation_finished_at: str | None = None
+    creation_started_at: Moment | None = None
+    creation_finished_at: Moment | None = None
     vnfd_id: str
     vnf_instance: SecretParams | None = None
     """The VnfInstance as it was shown when the snapshot was taken."""
