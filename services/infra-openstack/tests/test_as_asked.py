@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
-from kubevnfm_infra_openstack.domain.as_asked import AskedStack, differences, in_one
+from kubevnfm_infra_openstack.domain.as_asked import AskedStack, as_before, differences, in_one
 from kubevnfm_infra_openstack.domain.passed_on import check_passed_on
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_kit.errors import Unprocessable
@@ -119,6 +119,18 @@ def test_a_vdu_without_machines_needs_no_ports_and_many_differences_are_counted(
     asked: Any = point(AskedPort("a", mac=f"{MAC}9"))
     assert differences(asked, shown(0), VNFD, {}) == []
     assert in_one([str(n) for n in range(7)]) == "0; 1; 2; 3; 4 (and 2 more)"
+
+
+def test_the_machine_in_the_place_of_a_reverted_one_has_the_image_of_the_stack() -> None:
+    first, second = shown().servers
+    reverted = first.model_copy(update={"image_id": "image-of-snapshot", "is_reverted": True})
+    for others in ((), (second,)):
+        before = shown().model_copy(update={"servers": (reverted, *others)})
+        after = shown(len(before.servers))
+        assert differences(as_before(before, [], {}), after, VNFD, {}) == []
+    moved = shown().model_copy(update={"servers": (first, second.model_copy(update={"image_id": "image-2"}))})
+    found = differences(as_before(before, [], {}), moved, VNFD, {})
+    assert found == ["machine VDU1-2 of VDU VDU1: asked for image image-1, shown image-2"]
 
 
 HEAT = [

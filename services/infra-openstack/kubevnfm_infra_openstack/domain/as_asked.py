@@ -80,7 +80,10 @@ def as_before(
     counts = {vdu: len(servers) for vdu, servers in by_vdu.items()}
     by_vdu = {vdu: servers for vdu, servers in by_vdu.items() if not any(s.server_id in redefined for s in servers)}
     flavor_by_vdu = {vdu: _of_all(one.flavor for one in servers) for vdu, servers in by_vdu.items()}
-    image_by_vdu = {vdu: _of_all(one.image_id for one in servers) for vdu, servers in by_vdu.items()}
+    # A machine that was reverted to a VNF snapshot has the image of that, and the one in its place has the stack's.
+    image_by_vdu = {
+        vdu: _of_all(one.image_id for one in servers if not one.is_reverted) for vdu, servers in by_vdu.items()
+    }
     return AskedStack(
         points=asked_points(links),
         counts=counts,
