@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from kubevnfm_secrets import shown_url
+from kubevnfm_secrets import MASK, shown_url
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, external_path, is_uri, locate, read_text
@@ -282,9 +282,10 @@ def _check_external(uri: str, block: dict[str, str], where: str, listed: dict[st
     except ValueError:
         is_fetched = False
     if not is_fetched:
+        # An error that shows a login, even a masked one, is shown to no caller.
+        named = shown_url(uri).replace(f"{MASK}@", "")
         raise PackageRefused(
-            f"{where} lists it outside of the package: an http or https URI without a login expected",
-            file=shown_url(uri),
+            f"{where} lists it outside of the package: an http or https URI without a login expected", file=named
         )
     if not block.get("algorithm") or not block.get("hash"):
         raise PackageRefused(f"{where} lists it outside of the package without Algorithm and Hash", file=shown_url(uri))

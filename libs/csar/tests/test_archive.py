@@ -317,7 +317,7 @@ def test_a_wrong_block_of_tosca_meta_is_refused(tmp_path: Path, block: str, rule
     files[META] = f"{files[META]!s}\n{block}"
     error = refusal(zip_of(tmp_path / "package.zip", files))
     assert rule in error.rule
-    assert "marked" not in str(error)
+    assert not [one for one in ("marked", "@") if one in str(error)]
 
 
 def test_a_package_needs_tosca_meta_or_a_vnfd_in_the_root(tmp_path: Path) -> None:
