@@ -34,8 +34,10 @@ def of_vdu(reached: ClusterReached | MachineReplaced, vdu_id: str) -> list[Machi
     return [each for each in reached.machines if each.vdu_id == vdu_id]
 
 
-def spoil(management: Management, labs: LabClusters, machine: MachineFacts, reached: ClusterReached) -> None:
-    """Let the node of a Machine become NotReady."""
+async def spoil(management: Management, labs: LabClusters, machine: MachineFacts, reached: ClusterReached) -> None:
+    """Let the node of a Machine become NotReady; wait until the Machine says so."""
+    # A node that was never ready would become so afterwards.
+    await management.seen("NodeHealthy", "True", machine.name)
     host, _, port = reached.endpoint.removeprefix("https://").partition(":")
     workload = labs.find(host, int(port))
     assert workload is not None
@@ -47,6 +49,7 @@ def spoil(management: Management, labs: LabClusters, machine: MachineFacts, reac
                 condition.update(status="Unknown", reason="NodeStatusUnknown", message="kubelet stopped posting")
 
     workload.registry.change("nodes", Key("", machine.node), not_ready)
+    await management.seen("NodeHealthy", "False", machine.name)
 
 
 @pytest.mark.parametrize("sample", ["capi-workload", "capi-workload-v1beta1", "capi-workload-class"])
@@ -112,8 +115,7 @@ async def test_a_control_plane_keeps_its_majority_unless_that_is_forced(
     assert await until(partial(chosen, first)) == [first.name]
     after = await until(replaced)
     assert len(of_vdu(after, "controlPlane")) == 3
-    spoil(management, labs, second, before)
-    await management.seen("NodeHealthy", "False", second.name)
+    await spoil(management, labs, second, before)
     with pytest.raises(QuorumAtRisk, match=f"1 of 2 members .* and 2 are needed; not healthy: {second.name}"):
         await management.check(third)
     with pytest.raises(QuorumAtRisk):
@@ -165,8 +167,7 @@ async def test_machines_that_are_not_healthy_are_found_workers_first(management:
     assert any("there is nothing to do" in each for each in management.messages())
     (only,), (worker, _) = of_vdu(before, "controlPlane"), of_vdu(before, "worker")
     for each in (only, worker):
-        spoil(management, labs, each, before)
-        await management.seen("NodeHealthy", "False", each.name)
+        await spoil(management, labs, each, before)
     chosen = (await management.check(is_forced=True)).chosen
     assert [each.name for each in chosen] == [worker.name, only.name]
     after = await management.replace(worker, before.machines)

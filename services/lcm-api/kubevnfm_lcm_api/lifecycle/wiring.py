@@ -84,7 +84,7 @@ INDEXES = {
     snapshot.COLLECTION: [
         Index(["createdAt"]),
         Index(["vnfSnapshot/vnfInstanceId"], sparse=True),
-        Index([snapshot.VIM], sparse=True),
+        Index([snapshot.VIM]),
     ],
 }
 _DEADLINES_EVERY_S: Final = 30.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 COLLECTION = "vnf_snapshots"
 VIM = "internal/vimId"
-"""Where a document has the VIM that holds its images and volume snapshots; few documents, so a sparse index."""
+"""Where a document has the VIM that holds its images and volume snapshots."""
 
 _MOST_OF_ONE_VNF: Final = 1000
 
