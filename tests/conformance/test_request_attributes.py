@@ -22,6 +22,7 @@ from callers.etsi import VARIABLE
 from callers.etsi_attributes import Types, listed_types, read_types
 from contracts.named_tests import docstrings
 from kubevnfm_events.objects import AttachedLink
+from kubevnfm_events.snapshots import MachineReverted, MachineSnapshot, SnapshotTaken
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.lab import Lab
 from kubevnfm_lcm_api.gateway.models import VimChange, VimWanted
@@ -29,13 +30,14 @@ from kubevnfm_lcm_api.http.spelling import attributes_of, inner_types
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.packages.http.content import UploadFromUriRequest
-from kubevnfm_sol import lcm, packages
+from kubevnfm_sol import lcm, packages, snapshots
 from kubevnfm_sol.granting import Grant
 from packages.package_variants import variant
 from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, TWO_POINTS, other_image, two_flavours, two_points
 from pydantic import BaseModel
 from servers.nfvo import StubNfvo
 from worlds import vim_world
+from worlds.lcm_builders import RESOURCES
 from worlds.lcm_world import Answer, World, lcm_world, sample_request
 from worlds.vim_world import World as VimWorld
 
@@ -60,6 +62,10 @@ MODELS: Final[Mapping[str, type[BaseModel]]] = {
             "CancelMode",
         )
     },
+    "CreateVnfSnapshotInfoRequest": snapshots.CreateVnfSnapshotInfoRequest,
+    "VnfSnapshotInfoModificationRequest": snapshots.VnfSnapshotInfoModificationRequest,
+    "CreateVnfSnapshotRequest": snapshots.CreateVnfSnapshotRequest,
+    "RevertToVnfSnapshotRequest": snapshots.RevertToVnfSnapshotRequest,
     "LccnSubscriptionRequest": LccnSubscriptionRequest,
     "PkgmSubscriptionRequest": PkgmSubscriptionRequest,
     "CreateVnfPkgInfoRequest": packages.CreateVnfPkgInfoRequest,
@@ -285,6 +291,35 @@ def a_task(name: str, task: str, body: Mapping[str, Any], on: str = "up", **more
     return Sent(name, body, f"/vnf_instances/{{{on}}}/{task}", **more)
 
 
+HANDLE: Final = {
+    "vimConnectionId": "vim",
+    "resourceProviderId": "p",
+    "resourceId": "image-1",
+    "vimLevelResourceType": "OS::Glance::Image",
+}
+MOMENTS: Final = {"creationStartedAt": "2026-11-27T10:00:00Z", "creationFinishedAt": "2026-11-27T10:01:00Z"}
+OF_A_PACKAGE: Final = {
+    "vnfSnapshotPkgId": "p",
+    "vnfSnapshot": {
+        "id": "s",
+        "vnfInstanceId": "i",
+        "vnfdId": "d",
+        "vnfInstance": {"id": "i"},
+        "userDefinedData": {"a": "b"},
+        **MOMENTS,
+        "vnfcSnapshots": [
+            {
+                "id": "c",
+                "vnfcInstanceId": "v",
+                "vnfcResourceInfoId": "v",
+                "userDefinedData": {"a": "b"},
+                **MOMENTS,
+                "computeSnapshotResource": HANDLE,
+                "storageSnapshotResources": [{"storageResourceId": "d", "storageSnapshotResource": HANDLE}],
+            }
+        ],
+    },
+}
 FORCEFUL: Final = {"terminationType": "FORCEFUL", "additionalParams": {}}
 BODIES: Final = (
     Sent(
@@ -429,6 +464,22 @@ BODIES: Final = (
         "cnf",
         kind="CNF",
         warned={"additionalParams/unread": "x", "vimConnectionInfo/cluster/extra/area": "x"},
+    ),
+    Sent("CreateVnfSnapshotInfoRequest", OF_A_PACKAGE, "/vnf_snapshots", versions=("v2",)),
+    Sent("VnfSnapshotInfoModificationRequest", OF_A_PACKAGE, "/vnf_snapshots/{info}", "PATCH", versions=("v2",)),
+    a_task(
+        "CreateVnfSnapshotRequest",
+        "create_snapshot",
+        {"vnfSnapshotInfoId": "{info}", "additionalParams": {}, "userDefinedData": {"a": "b"}},
+        versions=("v2",),
+        warned={"additionalParams/unread": "x"},
+    ),
+    a_task(
+        "RevertToVnfSnapshotRequest",
+        "revert_to_snapshot",
+        {"vnfSnapshotInfoId": "{taken}", "additionalParams": {}},
+        versions=("v2",),
+        warned={"additionalParams/unread": "x"},
     ),
     Sent("CancelMode", {"cancelMode": "GRACEFUL"}, "/vnf_lcm_op_occs/{running}/cancel"),
     Sent(
@@ -620,6 +671,8 @@ class Stage:
         if body == "{vnfc}":
             shown = (await self.world.lcm("GET", f"/vnf_instances/{await self.id_of('up', version)}")).json
             return shown["instantiatedVnfInfo"]["vnfcInfo"][0]["id"]
+        if body in ("{info}", "{taken}"):
+            return await self.id_of(body[1:-1], version)
         return self.packages[body[1:-1]] if isinstance(body, str) and body.startswith("{") else body
 
     async def id_of(self, state: str, version: str) -> str:
@@ -635,6 +688,12 @@ class Stage:
             return str((await world.packages("POST", body={})).must(201).json["id"])
         if state == "enabled":
             return self.packages["vm"]
+        if state == "info":
+            return str((await world.lcm("POST", "/vnf_snapshots", {})).must(201).json["id"])
+        if state == "taken":
+            given = {"vnfSnapshotInfoId": await self._made("info")}
+            await world.reached(await world.ask(await self.id_of("up", "v2"), "create_snapshot", given), "COMPLETED")
+            return given["vnfSnapshotInfoId"]
         if state == "running":
             world.twins.waiting.add("infra.openstack.create_resources")
             operation = await world.instantiate(await world.create())
@@ -676,6 +735,14 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
     async with lcm_world(folder, allowed_networks="127.0.0.0/8") as world:
         world.vims.records["vim-1"]["placement_attr"] = {"regions": ["RegionOne"]}
         world.vims.add("VIM_ID", "kubernetes")
+        for server in RESOURCES.servers:
+            image = f"image-of-{server.server_id}"
+            machine = MachineSnapshot(vnfc_id=server.vnfc_id, server_id=server.server_id, image_id=image)
+            back = MachineReverted(server_id=server.server_id, image_id=image)
+            world.twins.answers[f"infra.openstack.take_snapshot/snapshot/{server.vnfc_id}"] = SnapshotTaken(
+                machine=machine
+            )
+            world.twins.answers[f"infra.openstack.revert_machine/revert/{server.vnfc_id}"] = back
         world.links.attachable["link-1"] = AttachedLink(name="protected", type="kube-ovn", definition="protected")
         contents = {
             "vm": world.zipped("vm"),

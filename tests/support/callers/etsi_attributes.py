@@ -21,6 +21,8 @@ _LCM: Final = (
         "CreateVnfRequest", "InstantiateVnfRequest", "ScaleVnfRequest", "ScaleVnfToLevelRequest", "ChangeVnfFlavourRequest",
         "TerminateVnfRequest", "HealVnfRequest", "OperateVnfRequest", "ChangeExtVnfConnectivityRequest",
         "ChangeCurrentVnfPkgRequest", "VnfInfoModificationRequest", "CancelMode", "LccnSubscriptionRequest",
+        "CreateVnfSnapshotInfoRequest", "VnfSnapshotInfoModificationRequest", "CreateVnfSnapshotRequest",
+        "RevertToVnfSnapshotRequest",
     ),
 )  # fmt: skip
 _GRANTS: Final = (
@@ -42,6 +44,8 @@ _ANSWERS: Final = (
     (_LCM[0], ("VnfInstance", "VnfLcmOpOcc", "LccnSubscription")),
     (_SUBSCRIPTIONS[0], ("VnfPkgInfo", "PkgmSubscription")),
 )
+_SHOWN: Final = frozenset({"VnfInstance"})
+"""In requests, a type of answers that is given back as it was shown: its attributes are not those of a request."""
 Types = Mapping[str, Mapping[str, str]]
 """By type: the type of each attribute; empty: no object of the specification. An object without a name has that of its place."""
 
@@ -49,12 +53,13 @@ Types = Mapping[str, Mapping[str, str]]
 def read_types(folder: Path) -> Mapping[str, Types]:
     """Return the types in ETSI's files: those of ``requests``, and those of ``answers``."""
     files = {"requests": (_LCM, _GRANTS, _SUBSCRIPTIONS, _PACKAGES), "answers": _ANSWERS}
-    return {kind: _types_in(folder, listed) for kind, listed in files.items()}
+    whole = {"requests": _SHOWN, "answers": frozenset[str]()}
+    return {kind: _types_in(folder, listed, whole[kind]) for kind, listed in files.items()}
 
 
-def _types_in(folder: Path, files: Iterable[tuple[str, Iterable[str]]]) -> Types:
+def _types_in(folder: Path, files: Iterable[tuple[str, Iterable[str]]], whole: frozenset[str]) -> Types:
     found: dict[str, dict[str, str]] = {}
-    reader = _Reader(found)
+    reader = _Reader(found, whole)
     for file, names in files:
         for name in names:
             reader.visit({"$ref": f"#/definitions/{name}"}, folder / file, name)
@@ -62,8 +67,8 @@ def _types_in(folder: Path, files: Iterable[tuple[str, Iterable[str]]]) -> Types
 
 
 class _Reader:
-    def __init__(self, found: dict[str, dict[str, str]]) -> None:
-        self._found = found
+    def __init__(self, found: dict[str, dict[str, str]], whole: frozenset[str]) -> None:
+        self._found, self._whole = found, whole
         self._files: dict[Path, Any] = {}
 
     def visit(self, schema: Mapping[str, Any], file: Path, name: str) -> str:
@@ -75,7 +80,7 @@ class _Reader:
         if isinstance(values, Mapping) and "properties" not in schema:
             return self.visit(values, file, name)
         attributes = dict(self._attributes(schema, file))
-        if not attributes:
+        if not attributes or name in self._whole:
             return ""
         if name not in self._found:
             self._found[name] = {}

@@ -129,8 +129,7 @@ def parse(model: type[B], document: Any) -> B:
     """
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
-    if model.model_config.get("extra") != "forbid":
-        check_attributes(model, document)
+    check_attributes(model, document)
     try:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)
