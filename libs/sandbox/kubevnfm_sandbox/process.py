@@ -279,20 +279,7 @@ async def _launched(config: str, passed: tuple[int, ...], said: bytearray) -> As
 
     Leaving ends it; ``said`` gets what is left of its stderr.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        str(_HERE / "launcher.py"),
-        config,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={},
-        cwd="/",
-        pass_fds=passed,
-        start_new_session=True,
-    )
+    process = await _started(config, passed)
     assert process.stderr is not None
     try:
         yield process
@@ -314,6 +301,41 @@ async def _launched(config: str, passed: tuple[int, ...], said: bytearray) -> As
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await _read(process.stderr, said, last=_STDERR_BYTES)
+
+
+async def _started(config: str, passed: tuple[int, ...]) -> asyncio.subprocess.Process:
+    """Start the launcher; if cancelled, end it with all that it has started.
+
+    asyncio alone would kill the launcher, and wait for ever for the end of pipes that the script still holds.
+    """
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(_HERE / "launcher.py"),
+            config,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={},
+            cwd="/",
+            pass_fds=passed,
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_kill_started)
+        await asyncio.wait({starting})
+        raise
+
+
+def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(starting.result().pid, signal.SIGKILL)
 
 
 async def _converse(process: asyncio.subprocess.Process, document: bytes, said: bytearray) -> tuple[bytes, int]:

@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -360,6 +361,22 @@ async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await until(lambda: not sandbox_processes())
+
+
+@in_one_kernel
+async def test_a_script_that_is_cancelled_while_it_starts_leaves_no_process(run: Run) -> None:
+    """A busy event loop connects its pipes late: the launcher has a child by then, which does not end with it yet."""
+    task = asyncio.create_task(run(HANGS, timeout_s=3600))
+    while not (started := sandbox_processes()):  # noqa: ASYNC110 - to be here as soon as the process exists
+        await asyncio.sleep(0)
+    launcher = psutil.Process(started[0])
+    give_up = time.monotonic() + 60
+    while not launcher.children() and time.monotonic() < give_up:
+        pass
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 60)
     await until(lambda: not sandbox_processes())
 
 
