@@ -263,7 +263,11 @@ async def test_a_snapshot_of_a_package_is_described_and_not_gone_back_to(world: 
     for body, status, text in (
         ({"vnfSnapshotPkgId": None}, 400, "null"),
         ({"vnfSnapshotPkg": "p"}, 400, "vnfSnapshotPkg"),
-        ({"vnfSnapshot": {**snapshot, "vnfdID": "d"}}, 400, "vnfSnapshot/vnfdID: no such attribute: did you mean vnfdId?"),
+        (
+            {"vnfSnapshot": {**snapshot, "vnfdID": "d"}},
+            400,
+            "vnfSnapshot/vnfdID: no such attribute: did you mean vnfdId?",
+        ),
         ({"vnfSnapshot": {**snapshot, "creationStartedAt": "yesterday"}}, 400, "creationStartedAt"),
         (
             {
