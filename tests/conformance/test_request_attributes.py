@@ -298,13 +298,23 @@ HANDLE: Final = {
     "vimLevelResourceType": "OS::Glance::Image",
 }
 MOMENTS: Final = {"creationStartedAt": "2026-11-27T10:00:00Z", "creationFinishedAt": "2026-11-27T10:01:00Z"}
+INSTANCE: Final = {
+    "id": "i",
+    "vnfdId": "d",
+    "vnfProvider": "p",
+    "vnfProductName": "n",
+    "vnfSoftwareVersion": "1",
+    "vnfdVersion": "1",
+    "instantiationState": "INSTANTIATED",
+    "_links": {"self": {"href": "http://127.0.0.1:9/"}},
+}
 OF_A_PACKAGE: Final = {
     "vnfSnapshotPkgId": "p",
     "vnfSnapshot": {
         "id": "s",
         "vnfInstanceId": "i",
         "vnfdId": "d",
-        "vnfInstance": {"id": "i"},
+        "vnfInstance": INSTANCE,
         "userDefinedData": {"a": "b"},
         **MOMENTS,
         "vnfcSnapshots": [

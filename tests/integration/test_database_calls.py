@@ -63,6 +63,7 @@ WITHOUT_INDEX = {
     "vnf_lcm_op_occs by internal.isInternal operationState, sorted by startTime _id",
     "vnf_lcm_op_occs by internal.isInternal vnfInstanceId, sorted by startTime _id",
     "vnf_packages by usageState, sorted by createdAt _id",
+    "vnf_snapshots by vnfSnapshot.vnfInstanceId, sorted by createdAt _id",
 }
 """The searches of MongoDB that no index answers whole, in order."""
 ELSEWHERE = {
@@ -80,6 +81,7 @@ ELSEWHERE = {
     "vnf_instances by vnfPkgId _id",
     "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
     "vnf_packages by internal.fetch.usedAt _id",  # before a package is fetched on demand
+    "vnf_snapshots by vnfSnapshot.vnfInstanceId _id",  # of a VNF that has any
 }
 """The indexes for searches that `search_everything` does not make."""
 WHOLE = {"SCAN documents_*", "SCAN documents_* USING INDEX sqlite_autoindex_documents_*_1"}
@@ -201,6 +203,8 @@ async def search_everything(world: World) -> None:
         "vnf_instances",
         "vnf_lcm_op_occs",
         "subscriptions",
+        "vnf_snapshots",
+        f"vnf_snapshots?filter=(eq,vnfSnapshot/vnfInstanceId,{instances[0]})",
         f"vnf_instances?filter=(eq,vnfdId,{package['vnfdId']})",
         "vnf_instances?filter=(eq,vnfInstanceName,vm)",
         f"vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{instances[0]})",

@@ -277,13 +277,24 @@ class _Run:
         answer = await self._world.lcm("GET", path)
         if answer.status == 404:
             return
-        if answer.must(200).json["instantiationState"] == "INSTANTIATED":
-            operation_id = await self._world.ask(self._story.instance_id, "terminate", {"terminationType": "FORCEFUL"})
-            await self._rest()
-            assert (await self._world.operation(operation_id))["operationState"] == "COMPLETED"
+        if answer.must(200).json["instantiationState"] == "INSTANTIATED" and not await self._terminated():
+            # Volume snapshots of a CREATE_SNAPSHOT that was given up hold the volumes of the VNF until they are removed.
+            for snapshot in (await self._world.lcm("GET", "/vnf_snapshots")).must(200).json:
+                (await self._world.lcm("DELETE", f"/vnf_snapshots/{snapshot['id']}")).must(204)
+            await until_true(self._terminated)
         assert (await self._world.lcm("GET", path)).json["instantiationState"] == "NOT_INSTANTIATED"
         (await self._world.lcm("DELETE", path)).must(204)
         await self._rest()  # what a failed operation left is removed
+
+    async def _terminated(self) -> bool:
+        """Return whether a TERMINATE is accepted and done."""
+        path = f"/vnf_instances/{self._story.instance_id}/terminate"
+        answer = await self._world.lcm("POST", path, {"terminationType": "FORCEFUL"})
+        if answer.status == 409:
+            return False
+        await self._rest()
+        operation_id = answer.must(202).headers["Location"].rpartition("/")[2]
+        return bool((await self._world.operation(operation_id))["operationState"] == "COMPLETED")
 
     async def quiet(self) -> None:
         """Return when all events were sent: closing would wait for the others."""

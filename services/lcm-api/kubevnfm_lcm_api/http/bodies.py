@@ -12,6 +12,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_pointer import Place, escaped
 from kubevnfm_secrets import SECRET_NAMES, hide
+from kubevnfm_sol.base import SolPatch
 from kubevnfm_sol.wrong_attributes import wrong_attributes
 from pydantic import BaseModel, ValidationError
 
@@ -129,7 +130,9 @@ def parse(model: type[B], document: Any) -> B:
     """
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
-    check_attributes(model, document)
+    # Types of our own APIs refuse unknown attributes themselves, patches of SOL003 at the top alone.
+    if issubclass(model, SolPatch) or model.model_config.get("extra") != "forbid":
+        check_attributes(model, document)
     try:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)
