@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +130,19 @@ def test_a_service_of_an_image_finds_the_library(cel: CelProcess) -> None:
     assert done.stdout == "''\n"
 
 
+def workers() -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for each in psutil.Process().children():
+        # A child of an earlier test may have ended and not be waited for yet.
+        with suppress(psutil.NoSuchProcess):
+            found += [each] * ("kubevnfm_csar.cel.worker" in each.cmdline())
+    return found
+
+
 def test_a_process_that_was_ended_from_outside_costs_no_result(cel: CelProcess) -> None:
     """A result is asked for once a version of the object: one that another process's end took away never came."""
     assert cel.evaluate("object.status.ok", OBJECT) == Evaluated(True)
-    (worker,) = [each for each in psutil.Process().children() if "kubevnfm_csar.cel.worker" in each.cmdline()]
+    (worker,) = workers()
     assert not {"HOME", "LANG"} & worker.environ().keys()
     # Without memory, the kernel ends it and not the service.
     assert Path(f"/proc/{worker.pid}/oom_score_adj").read_text(encoding="ascii") == "1000\n"
