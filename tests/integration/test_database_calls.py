@@ -40,8 +40,8 @@ CALLS = {
     "insert event_log",
 }
 """The calls of one create, without the removal of its published event from its outbox, which it shares with others."""
-SHARED_PER_S = 6
-"""At most so many calls a second for what operations share: removals from outboxes once a second, a sweep, an expired lock."""
+SHARED_PER_S = 8
+"""At most so many calls a second for what operations share: removals from outboxes once a second, a sweep of each, an expired lock."""
 
 
 WITHOUT_INDEX = {
