@@ -81,7 +81,7 @@ ELSEWHERE = {
     "vnf_instances by vnfPkgId _id",
     "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
     "vnf_packages by internal.fetch.usedAt _id",  # before a package is fetched on demand
-    "vnf_snapshots by vnfSnapshot.vnfInstanceId _id",  # of a VNF that has any
+    "vnf_snapshots by vnfSnapshot.vnfInstanceId _id",  # before volumes of a VNF are deleted, and before it goes back to a snapshot
 }
 """The indexes for searches that `search_everything` does not make."""
 WHOLE = {"SCAN documents_*", "SCAN documents_* USING INDEX sqlite_autoindex_documents_*_1"}

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from contracts.sandbox_kernel import needs_confinement
 from kubevnfm_events.mgmt import ANSIBLE, RunScript
-from kubevnfm_mgmt_executor.adapters.script_process import why_no_ansible
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_sandbox.runs import Limits, ScriptRefused
 from kubevnfm_sandbox.shim import ANSIBLE_RUNNER, TACKER_SHIM
@@ -66,7 +65,6 @@ SECOND = """
     command: touch {{ folder }}/local
     delegate_to: localhost
 """
-pytestmark = pytest.mark.skipif(bool(why_no_ansible()), reason="ansible-core is not installed")
 
 
 class Playbooks(PackageScripts):

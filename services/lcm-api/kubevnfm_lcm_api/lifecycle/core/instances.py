@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from kubevnfm_events import Envelope, PackageRef
-from kubevnfm_events.lcm import RemoveRemains
+from kubevnfm_events import PackageRef
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
@@ -18,13 +17,13 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Stored
 from kubevnfm_worker.outbox import Outbox
 
-from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
+from kubevnfm_lcm_api.lifecycle.core.messages import removal_of_remains
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
@@ -152,15 +151,7 @@ class Instances:
         messages = [deletion(record)]
         remains_of = record.internals.remains_of
         if remains_of is not None:
-            # In the outbox of the deleted document: the command is sent even if the process dies right after the delete.
-            messages.append(
-                Envelope(
-                    data=RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=remains_of),
-                    source=SOURCE,
-                    id=derived_id("remove-remains", instance_id),
-                    subject=instance_id,
-                )
-            )
+            messages.append(removal_of_remains(instance_id, remains_of, derived_id("remove-remains", instance_id)))
         try:
             await self._outbox.delete(COLLECTION, instance_id, if_revision=stored.revision, events=messages)
         except RevisionConflict as error:

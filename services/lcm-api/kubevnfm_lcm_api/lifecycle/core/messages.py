@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_events.contract import cancel_commands
-from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, StepChanged
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, RemoveRemains, StepChanged
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState as S
@@ -26,6 +26,15 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
 
 StepEvent = Literal["started", "finished", "failed", "undoing", "undone"]
 _CANCEL_COMMANDS = cancel_commands()
+
+
+def removal_of_remains(instance_id: str, operation_id: str, message_id: str) -> Envelope[Message]:
+    """Return the command that removes what an operation has left. Its id: derived from what is deleted with it.
+
+    In the outbox of the deleted document it is sent even if the process dies right after the delete.
+    """
+    command = RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=operation_id)
+    return Envelope(data=command, source=SOURCE, id=message_id, subject=instance_id)
 
 
 class Messages:

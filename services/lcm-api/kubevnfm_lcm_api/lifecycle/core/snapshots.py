@@ -10,8 +10,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from kubevnfm_events import Envelope
-from kubevnfm_events.lcm import RemoveRemains
 from kubevnfm_events.snapshots import (
     ForgetSnapshot,
     MachineSnapshot,
@@ -39,10 +37,10 @@ from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
-from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.instances import any_state
+from kubevnfm_lcm_api.lifecycle.core.messages import removal_of_remains
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 from kubevnfm_lcm_api.lifecycle.core.snapshot import COLLECTION, SnapshotInternals, SnapshotRecord, snapshots_of
 
@@ -118,15 +116,8 @@ class Snapshots:
         created_by = record.internals.created_by
         if created_by is not None and record.info.vnf_snapshot is not None:
             instance_id = record.info.vnf_snapshot.vnf_instance_id
-            # In the outbox of the deleted document: the command is sent even if the process dies right after the delete.
-            messages.append(
-                Envelope(
-                    data=RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=created_by),
-                    source=SOURCE,
-                    id=derived_id("remove-snapshot", snapshot_info_id),
-                    subject=instance_id,
-                )
-            )
+            removal_id = derived_id("remove-snapshot", snapshot_info_id)
+            messages.append(removal_of_remains(instance_id, created_by, removal_id))
         try:
             await self._outbox.delete(COLLECTION, snapshot_info_id, if_revision=stored.revision, events=messages)
         except RevisionConflict as error:
