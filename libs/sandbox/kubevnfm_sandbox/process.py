@@ -327,8 +327,11 @@ async def _started(config: str, passed: tuple[int, ...]) -> asyncio.subprocess.P
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
+        # By a callback: also if cancelled once more, while it starts.
         starting.add_done_callback(_kill_started)
         await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await starting.result().wait()
         raise
 
 

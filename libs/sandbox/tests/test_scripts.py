@@ -377,6 +377,7 @@ async def test_a_script_that_is_cancelled_while_it_starts_leaves_no_process(run:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 60)
+    assert launcher.pid not in {child.pid for child in psutil.Process().children()}, "it was not waited for"
     await until(lambda: not sandbox_processes())
 
 
