@@ -47,6 +47,8 @@ from kubevnfm_lcm_api.onap.bundle_store import BundlePackages, Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
 from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.views.routes import add_to as add_views
+from kubevnfm_lcm_api.views.services import ViewServices
 
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
@@ -135,6 +137,9 @@ async def lcm_api(
             partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
+            partial(
+                add_views, services=ViewServices(subjects[2].services.feed.position, operation_events=stream_operation)
+            ),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
@@ -245,7 +250,6 @@ async def _connected(
                 regions=multicloud.regions,
                 node_logs=node_logs,
                 playbooks=playbooks,
-                operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,
                 most_revisions=settings.multicloud_revisions,
                 has_vnf_networks=bool(settings.named_networks),

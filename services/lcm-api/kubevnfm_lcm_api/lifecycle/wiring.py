@@ -42,7 +42,7 @@ from kubevnfm_lcm_api.lifecycle.core.snapshots import Snapshots
 from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
-from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
+from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
 from kubevnfm_lcm_api.lifecycle.kinds import KindServices, kinds_on
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Revisions
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
@@ -154,7 +154,6 @@ async def lifecycle_parts(
     regions: CloudRegions,
     node_logs: NodeLogs,
     playbooks: PlaybookPrograms,
-    operation_events: OperationEvents,
     drift_every_s: float,
     most_revisions: int,
     has_vnf_networks: bool,
@@ -195,7 +194,6 @@ async def lifecycle_parts(
         ),
         progress=Progress(store),
         node_logs=node_logs,
-        operation_events=operation_events,
         awaited_callbacks=AwaitedCallbacks(store, clock),
     )
     questions = Questions(backends.bus, clock, drift_every_s)

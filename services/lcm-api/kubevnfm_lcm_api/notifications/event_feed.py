@@ -75,6 +75,12 @@ class EventFeed:
         self._count += 1
         self._wake()
 
+    def position(self) -> str:
+        """Return the place of the stream at this moment: `follow` goes on after it, on every gateway."""
+        if self._events:
+            return self._events[-1].id
+        return self._log.moment()
+
     def close(self) -> None:
         """End the streams of all watchers."""
         self._is_closed = True

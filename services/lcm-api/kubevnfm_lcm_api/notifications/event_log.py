@@ -35,6 +35,7 @@ _STORE_PAUSE_S: Final = 2.0
 _SKEW: Final = timedelta(seconds=2)
 """The largest difference between the times at which two gateways log the same event."""
 _PAGE: Final = 20
+_SINCE: Final = "since/"
 
 
 @dataclass(frozen=True)
@@ -123,26 +124,45 @@ class EventLog:
         }
         await self._store.insert(COLLECTION, new_id(), body)
 
-    async def after(self, event_id: str) -> AsyncIterator[LoggedEvent] | None:
-        """Return the events after the one with this id; None if that one is no longer stored.
+    def moment(self) -> str:
+        """Return this moment as a place in the stream, for a gateway that has received no event yet."""
+        return f"{_SINCE}{rfc3339(self._clock.now())}"
+
+    async def after(self, place: str) -> AsyncIterator[LoggedEvent] | None:
+        """Return the events after a place: the id of an event, or a `moment`; None if what was then is no longer stored.
 
         They are in order as far as one gateway has logged them. An event that another gateway has logged at about the
         same time may be returned although the watcher has seen it.
         """
-        found = await self._store.find(COLLECTION, Query(Compare("ids", Op.EQ, [event_id]), limit=1))
-        return self._following(found[0], event_id) if found else None
+        if place.startswith(_SINCE):
+            return self._since(place.removeprefix(_SINCE))
+        found = await self._store.find(COLLECTION, Query(Compare("ids", Op.EQ, [place]), limit=1))
+        return self._following(found[0], place) if found else None
+
+    def _since(self, moment: str) -> AsyncIterator[LoggedEvent] | None:
+        try:
+            since = datetime.fromisoformat(moment)
+            is_stored = self._clock.now() - since < RETENTION
+        except (ValueError, TypeError):  # not a time, or one without a zone
+            return None
+        return self._from(since) if is_stored else None
 
     async def _following(self, known: Stored, event_id: str) -> AsyncIterator[LoggedEvent]:
         place = known.body["ids"].index(event_id)
         for event in known.body["events"][place + 1 :]:
             yield LoggedEvent(**event)
-        start = rfc3339(datetime.fromisoformat(known.body["at"]) - _SKEW)
+        async for event in self._from(datetime.fromisoformat(known.body["at"]), known.body):
+            yield event
+
+    async def _from(self, moment: datetime, known: JsonMapping | None = None) -> AsyncIterator[LoggedEvent]:
+        """Yield the events that were logged since about a moment, but none up to the known document of its writer."""
+        start = rfc3339(moment - _SKEW)
         after: tuple[str, str] | None = None
         while True:
             query = Query(Compare("order", Op.GTE, [start]), sort=Sort("order"), after=after, limit=_PAGE)
             page = await self._store.find(COLLECTION, query)
             for stored in page:
-                if not _is_before(stored.body, known.body):
+                if known is None or not _is_before(stored.body, known):
                     for event in stored.body["events"]:
                         yield LoggedEvent(**event)
             if len(page) < _PAGE:

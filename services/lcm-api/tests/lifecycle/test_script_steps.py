@@ -19,11 +19,11 @@ from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.core.views import step_views
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import addresses
+from kubevnfm_lcm_api.views.steps import step_views
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.vim import VimConnectionInfo

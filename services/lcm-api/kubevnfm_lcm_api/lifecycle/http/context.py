@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
@@ -23,16 +23,6 @@ from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 
 
-class OperationEvents(Protocol):
-    """The stream of an operation's events."""
-
-    async def __call__(
-        self, request: web.Request, operation_id: str, first: Mapping[str, object]
-    ) -> web.StreamResponse:
-        """Answer with ``first`` as an event ``operation``, then with the operation's events as they happen."""
-        ...
-
-
 @dataclass(frozen=True)
 class LifecycleServices:
     """The services of the life cycle."""
@@ -42,7 +32,6 @@ class LifecycleServices:
     requests: RequestServices
     progress: Progress
     node_logs: NodeLogs
-    operation_events: OperationEvents
     awaited_callbacks: AwaitedCallbacks
 
 

@@ -6,7 +6,7 @@ from aiohttp import web
 from kubevnfm_events import ApiVersion
 
 from kubevnfm_lcm_api.http.routes import add_routes
-from kubevnfm_lcm_api.lifecycle.http import instances, internal, occurrences, operations, snapshots, tasks
+from kubevnfm_lcm_api.lifecycle.http import instances, internal, occurrences, snapshots, tasks
 from kubevnfm_lcm_api.lifecycle.http.context import SERVICES, LifecycleServices
 
 
@@ -16,4 +16,4 @@ def add_to(app: web.Application, services: LifecycleServices) -> None:
     versions: tuple[ApiVersion, ...] = ("v1", "v2")
     for version in versions:
         add_routes(app, [*instances.routes(version), *occurrences.routes(version), *tasks.routes(version)])
-    add_routes(app, [*snapshots.routes(), *operations.routes(), *internal.routes()])
+    add_routes(app, [*snapshots.routes(), *internal.routes()])

@@ -12,9 +12,10 @@ from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
-from kubevnfm_lcm_api.lifecycle.core.views import step_views
 from kubevnfm_lcm_api.lifecycle.http.context import services
-from kubevnfm_lcm_api.lifecycle.http.models import OperationView
+from kubevnfm_lcm_api.views.models import OperationView
+from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.steps import step_views
 
 
 async def show(request: web.Request) -> web.StreamResponse:
@@ -25,18 +26,20 @@ async def show(request: web.Request) -> web.StreamResponse:
     check_accept(request, "application/json", EVENT_STREAM)
     record = await _record(request)
     if EVENT_STREAM in request.headers.get("Accept", ""):
-        return await services(request).operation_events(request, record.occ.id, await _view(request, record))
+        return await views(request).operation_events(request, record.occ.id, await _view(request, record))
     return web.json_response(await _view(request, record))
 
 
 async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
     occ = record.occ
+    sequence = views(request).sequence()
     tasks = await services(request).progress.operation_tasks(record)
     nodes: dict[str, list[JsonObject]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
     root = api_root(request)
     return {
+        "sequence": sequence,
         "id": occ.id,
         "vnfInstanceId": occ.vnf_instance_id,
         "operation": occ.operation,

@@ -1,0 +1,36 @@
+"""The services that the handlers of our own views work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import web
+
+
+class OperationEvents(Protocol):
+    """The stream of an operation's events."""
+
+    async def __call__(
+        self, request: web.Request, operation_id: str, first: Mapping[str, object]
+    ) -> web.StreamResponse:
+        """Answer with ``first`` as an event ``operation``, then with the operation's events as they happen."""
+        ...
+
+
+@dataclass(frozen=True)
+class ViewServices:
+    """The services of the views."""
+
+    sequence: Callable[[], str]
+    """The place in the event stream at this moment: asked before a state is read, it is what the stream goes on from."""
+    operation_events: OperationEvents
+
+
+SERVICES: Final = web.AppKey("views", ViewServices)
+
+
+def views(request: web.Request) -> ViewServices:
+    """Return the services behind a request."""
+    return request.app[SERVICES]
