@@ -49,7 +49,17 @@ def next_page(
     request: web.Request, of_list: str, asked: Mapping[str, str], after: object, **more: object
 ) -> dict[str, str]:
     """Return the ``Link`` header with the next page; ``asked``: the parameters; ``after``: where it begins."""
+    return link_to(next_href(request, of_list, asked, after, **more))
+
+
+def next_href(request: web.Request, of_list: str, asked: Mapping[str, str], after: object, **more: object) -> str:
+    """Return the address of the next page, as `next_page`."""
     shared = context(request)
     text = json.dumps({"q": dict(asked), "a": after, "t": rfc3339(shared.clock.now()), **more})
     marker = shared.ring.seal(text, bound_to=f"marker:{of_list}")
-    return {"Link": f'<{api_root(request)}{request.path}?{urlencode({_NAME: marker})}>; rel="next"'}
+    return f"{api_root(request)}{request.path}?{urlencode({_NAME: marker})}"
+
+
+def link_to(href: str) -> dict[str, str]:
+    """Return the ``Link`` header that names the next page."""
+    return {"Link": f'<{href}>; rel="next"'}

@@ -41,6 +41,8 @@ class Answer:
     is_list: bool = False
     has_pages: bool = True
     """Whether a list is answered in parts."""
+    is_page: bool = False
+    """Whether it is an object that has a part of a list."""
     is_any_object: bool = False
     media_types: tuple[str, ...] = JSON
     has_location: bool = False

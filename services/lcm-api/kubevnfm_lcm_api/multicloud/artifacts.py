@@ -17,8 +17,9 @@ from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.http.conditions import is_known
 from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, add_routes, page_of
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key
 from kubevnfm_lcm_api.multicloud.services import PREFIX

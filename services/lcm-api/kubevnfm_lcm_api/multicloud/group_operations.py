@@ -19,6 +19,7 @@ from kubevnfm_store.query import AllOf, Compare, Op, Query, by
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud import vnf_requests
@@ -27,7 +28,7 @@ from kubevnfm_lcm_api.multicloud.group_checks import check_all, read_group
 from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, LARGE, GroupRecord, RegionEntry
 from kubevnfm_lcm_api.multicloud.group_types import GroupOperation
 from kubevnfm_lcm_api.multicloud.group_work import GroupWork, read, renewed
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest

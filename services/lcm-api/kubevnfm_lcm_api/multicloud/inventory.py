@@ -13,8 +13,9 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import read_body
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
 _ROOT: Final = f"{PREFIX}/inventory"

@@ -25,10 +25,11 @@ from kubevnfm_lcm_api.http.bodies import FORM, JSON, PATCH, parse
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read, read_form
 from kubevnfm_lcm_api.multicloud.flags import TRUTH, read_flag
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
 _MANY: Final = f"{PREFIX}/cloud-regions"

@@ -17,10 +17,11 @@ from kubevnfm_store.query import Stored
 from pydantic import Field, StringConstraints, field_validator
 
 from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, add_routes, page_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.multicloud.bodies import read
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key, seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_types import RegionId

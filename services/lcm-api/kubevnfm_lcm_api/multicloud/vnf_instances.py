@@ -20,6 +20,7 @@ from kubevnfm_store.query import Query, Sort, by
 from kubevnfm_lcm_api.http.bodies import PATCH, read_json
 from kubevnfm_lcm_api.http.conditions import answer
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
@@ -31,7 +32,7 @@ from kubevnfm_lcm_api.multicloud import dry_runs, group_operations, vnf_removal,
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.flags import TRUTH, read_flag
 from kubevnfm_lcm_api.multicloud.group_types import BegunVnf
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs

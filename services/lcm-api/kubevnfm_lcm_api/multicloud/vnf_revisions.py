@@ -18,6 +18,7 @@ from pydantic import Field
 
 from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
@@ -27,7 +28,7 @@ from kubevnfm_lcm_api.lifecycle.http.context import repeated
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Kept
 from kubevnfm_lcm_api.multicloud import dry_runs
 from kubevnfm_lcm_api.multicloud.bodies import read
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs

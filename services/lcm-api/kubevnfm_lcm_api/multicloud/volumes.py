@@ -12,10 +12,11 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_lcm_api.http.bodies import PATCH
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
 from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.maintenance import suspension_tag
-from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
+from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 

@@ -193,7 +193,7 @@ def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> JsonObject:
         headers["Location"] = {"schema": {"type": "string", "format": "uri"}}
     if answer.has_etag:
         headers["ETag"] = {"schema": _TEXT}
-    if answer.is_list and answer.has_pages:
+    if answer.is_page or (answer.is_list and answer.has_pages):
         headers["Link"] = {"schema": _TEXT, "description": "The next page, if there is one"}
     response: JsonObject = {"description": answer.description}
     if headers:
