@@ -6,6 +6,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.http.models import Linked, Shown
+from kubevnfm_lcm_api.views.causes.models import Cause, Next
 
 
 class Step(Shown):
@@ -53,6 +54,10 @@ class OperationView(Linked):
     error: ProblemDetails | None = None
     warnings: list[str] | None = None
     """Parts of the request that are not used."""
+    cause: Cause | None = None
+    """Why it waits, has failed or is slow."""
+    next: list[Next]
+    """The tasks that are possible now, the most sensible first; empty once it has ended."""
     steps: list[Step]
     nodes: list[Node]
     tasks: list[JsonObject]

@@ -13,6 +13,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.views.causes import Situation, cause_of, next_of
 from kubevnfm_lcm_api.views.models import OperationView
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.steps import step_views
@@ -38,6 +39,8 @@ async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
     root = api_root(request)
+    situation = Situation(record, tasks, context(request).clock.now())
+    cause = cause_of(situation)
     return {
         "sequence": sequence,
         "id": occ.id,
@@ -48,6 +51,8 @@ async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
         "stateEnteredTime": occ.state_entered_time,
         **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
         **({"warnings": list(occ.warnings)} if occ.warnings else {}),
+        **({"cause": cause.model_dump(exclude_none=True)} if cause is not None else {}),
+        "next": [each.model_dump(exclude_none=True) for each in next_of(situation, cause, root)],
         "steps": step_views(record),
         **await _clean_up(request, record),
         "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
