@@ -421,6 +421,8 @@ def test_contradictions_about_what_is_not_used_are_warnings(
          "node masterNode: virtual_compute.virtual_local_storage: a list expected"),
         (("dhcp_enabled: true", "dhcp_enabled: y"), "l3_protocol_data.dhcp_enabled: true or false expected, got 'y'"),
         (("cidr: 10.10", "cdir: 10.10"), "virtual_link_protocol_data[0].l3_protocol_data: cdir is not known"),
+        (("ip_version: ipv4", "ip_version: ipv5"), "l3_protocol_data.ip_version: ipv5 is not known (nearest known name: ipv"),
+        (("layer_protocols: [ipv4]", "layer_protocols: [ivp4]"), "layer_protocols[0]: ivp4 is not known (nearest known name: ipv"),
         (("      Vnflcm:", "      Vnflmc:"), "node VNF: interface: Vnflmc is not known (nearest known name: Vnflcm)"),
         (("instantiate_start: []", "instantiate_strat: []"), "node VNF: Vnflcm: instantiate_strat is not known"),
         (("    artifacts:\n", "    artefacts:\n"), "node VNF: artefacts is not known (nearest known name: artifacts)"),

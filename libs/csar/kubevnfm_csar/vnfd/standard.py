@@ -25,7 +25,8 @@ node nfv.VNF < Root : descriptor_id ext_invariant_id descriptor_version provider
   configurable_properties=VnfConfigurableProperties modifiable_attributes=VnfInfoModifiableAttributes
   lcm_operations_configuration=VnfLcmOperationsConfiguration monitoring_parameters=*VnfMonitoringParameter flavour_id
   flavour_description vnf_profile=VnfProfile ; virtual_link
-node nfv.Cp < Root : layer_protocols ip_stack_mode role description protocol=[]CpProtocolData trunk_mode? security_group_rule
+node nfv.Cp < Root : layer_protocols=[](ethernet|mpls|odu2|ipv4|ipv6|pseudo_wire|pseudo-wire)
+  ip_stack_mode role description protocol=[]CpProtocolData trunk_mode? security_group_rule
 node nfv.VnfExtCp < nfv.Cp : virtual_network_interface_requirements=[]VirtualNetworkInterfaceRequirements
   ; external_virtual_link internal_virtual_link virtual_link
 node nfv.VduCp < nfv.Cp : bitrate_requirement order vnic_type
@@ -87,12 +88,14 @@ data network.PortInfo < Root : port_name port_id network_id mac_address addresse
 data network.PortDef < -
 data network.PortSpec < Root : protocol source source_range target target_range
 data nfv.L2AddressData < Root : mac_address_assignment?
-data nfv.L3AddressData < Root : ip_address_assignment? ip_address_assignment_subtype floating_ip_activated? ip_address_type
+data nfv.L3AddressData < Root : ip_address_assignment? ip_address_assignment_subtype floating_ip_activated?
+  ip_address_type=(ipv4|ipv6)
   number_of_ip_address fixed_ip_address
-data nfv.AddressData < Root : address_type l2_address_data=L2AddressData l3_address_data=L3AddressData
-data nfv.ConnectivityType < Root : layer_protocols flow_pattern
+data nfv.AddressData < Root : address_type=(mac_address|ip_address) l2_address_data=L2AddressData l3_address_data=L3AddressData
+data nfv.ConnectivityType < Root : layer_protocols=[](ethernet|mpls|odu2|ipv4|ipv6|pseudo_wire|pseudo-wire) flow_pattern
 data nfv.LinkBitrateRequirements < Root : root leaf
-data nfv.CpProtocolData < Root : associated_layer_protocol address_data=*AddressData
+data nfv.CpProtocolData < Root : associated_layer_protocol=(ethernet|mpls|odu2|ipv4|ipv6|pseudo_wire|pseudo-wire)
+  address_data=*AddressData
 data nfv.VnfProfile < Root : instantiation_level target_vnf_scale_level_info={}ScaleInfo min_number_of_instances
   max_number_of_instances service_availability_level version_dependency=[]VersionDependency
 data nfv.VersionDependency < Root : dependent_constituent_id version_dependency_statement=[]VersionDependencyStatement
@@ -106,17 +109,18 @@ data nfv.VirtualMemory < Root : virtual_mem_size virtual_mem_oversubscription_po
   huge_pages_requirements=[]Hugepages
 data nfv.VirtualCpu < Root : cpu_architecture num_virtual_cpu virtual_cpu_clock virtual_cpu_oversubscription_policy
   vdu_cpu_requirements virtual_cpu_pinning=VirtualCpuPinning
-data nfv.VirtualCpuPinning < Root : virtual_cpu_pinning_policy virtual_cpu_pinning_rule virtual_cpu_pinning_rules
+data nfv.VirtualCpuPinning < Root : virtual_cpu_pinning_policy=(static|dynamic) virtual_cpu_pinning_rule virtual_cpu_pinning_rules
 data nfv.VnfcConfigurableProperties < Root : additional_vnfc_configurable_properties *
 data nfv.VnfcAdditionalConfigurableProperties < Root *
 data nfv.VduProfile < Root : min_number_of_instances max_number_of_instances nfvi_maintenance_info=NfviMaintenanceInfo
 data nfv.VlProfile < Root : max_bitrate_requirements=LinkBitrateRequirements min_bitrate_requirements=LinkBitrateRequirements
   qos=Qos virtual_link_protocol_data=[]VirtualLinkProtocolData service_availability_level
-data nfv.VirtualLinkProtocolData < Root : associated_layer_protocol l2_protocol_data=L2ProtocolData
+data nfv.VirtualLinkProtocolData < Root : associated_layer_protocol=(ethernet|mpls|odu2|ipv4|ipv6|pseudo_wire|pseudo-wire)
+  l2_protocol_data=L2ProtocolData
   l3_protocol_data=L3ProtocolData
 data nfv.L2ProtocolData < Root : name network_type vlan_transparent? mtu segmentation_id
-data nfv.L3ProtocolData < Root : name ip_version cidr ip_allocation_pools=[]IpAllocationPool gateway_ip dhcp_enabled?
-  ipv6_address_mode
+data nfv.L3ProtocolData < Root : name ip_version=(ipv4|ipv6) cidr ip_allocation_pools=[]IpAllocationPool gateway_ip dhcp_enabled?
+  ipv6_address_mode=(slaac|dhcpv6-stateful|dhcpv6-stateless)
 data nfv.IpAllocationPool < Root : start_ip_address end_ip_address
 data nfv.InstantiationLevel < Root : description scale_info={}ScaleInfo
 data nfv.VduLevel < Root : number_of_instances
@@ -274,7 +278,7 @@ relationship nfv.MciopAssociates < DependsOn
 lists them; ``**``: and others, of derived types as well.
 
 A property is ``name``, ``name?`` (a boolean), ``name=T`` (of the data type nfv.T), ``name=[]T`` (a list of it), ``name={}T`` (a map) or
-``name=*T`` (a list in one edition, a map or a single one in another).
+``name=*T`` (a list in one edition, a map or a single one in another). ``(a|b)`` in place of T: one of these words.
 """
 
 EITHER: Final = "list or map"
@@ -313,6 +317,8 @@ def _property(word: str) -> tuple[str, JsonMapping]:
         return (name[:-1], {"type": "boolean"}) if name.endswith("?") else (name, {})
     container, entry = _CONTAINER.get(kind[:2]), kind.lstrip("[]{}*")
     schema: dict[str, Any] = {"type": f"{_PREFIX['data']}nfv.{entry}"}
+    if entry.startswith("("):
+        schema = {"type": "string", "constraints": [{"valid_values": entry.strip("()").split("|")}]}
     if kind.startswith("*"):
         return name, {"type": EITHER, "entry_schema": schema}
     return name, {"type": container, "entry_schema": schema} if container else schema

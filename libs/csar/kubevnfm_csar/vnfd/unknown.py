@@ -179,6 +179,8 @@ class _Look:
             return
         kind, schema = definition.get("type"), definition.get("entry_schema")
         entry: JsonMapping = {"type": schema} if isinstance(schema, str) else mapping(schema)
+        if isinstance(value, str):
+            yield from _word(what, value, definition)
         if kind == "boolean":
             if boolean(value) is None:
                 yield f"{what}: true or false expected, got {shown(str(value))!r}"
@@ -215,6 +217,15 @@ def _shape(what: str, value: object, expected: type) -> Iterator[str]:
     # Hand-written VNFDs leave sections empty.
     if value is not None and not isinstance(value, expected):
         yield f"{what}: a {'map' if expected is dict else 'list'} expected, so it is not read"
+
+
+def _word(what: str, value: str, definition: JsonMapping) -> Iterator[str]:
+    """Yield that a word is none of those that its definition allows (``valid_values``)."""
+    for constraint in map(mapping, sequence(definition.get("constraints"))):
+        words = {str(word) for word in sequence(constraint.get("valid_values"))}
+        # The editions of SOL001 differ in the case of theirs.
+        if words and value.lower() not in {word.lower() for word in words}:
+            yield f"{what}: {_unknown(value, words)}"
 
 
 def _keys(what: str, given: JsonMapping, known: Collection[str]) -> Iterator[str]:
