@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final, Literal
 
 from kubevnfm_cluster.parameters import ClusterParameters
@@ -204,6 +205,12 @@ class TaskProgressed(Event, kind="mgmt.task.progressed", by=EVERY_WORKER):
     done: int | None = None
     total: int | None = None
     duration_s: float | None = None
+    code: str = ""
+    """The code of the error with which it failed, or because of which a command is tried again (task ``wait``)."""
+    since: datetime | None = None
+    """Task ``wait``: when the wait began."""
+    tries: int | None = None
+    """Task ``wait``: how often the command was tried in a row."""
 
 
 class CancelMgmtStep(CancelStep, kind="mgmt.cancel_step", service="mgmt-executor"):

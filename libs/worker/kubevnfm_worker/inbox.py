@@ -40,6 +40,8 @@ class Wait:
     """The time of the first retryable error in the row."""
     reason: str
     """The last error."""
+    code: str = ""
+    """Its code; empty in what earlier versions have stored."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ class Inbox:
             "state": _RESTING,
             "tries": tries,
             "leaseUntil": self._now(),
-            "waits": None if waits is None else {"since": rfc3339(waits.since), "reason": waits.reason},
+            "waits": None
+            if waits is None
+            else {"since": rfc3339(waits.since), "reason": waits.reason, "code": waits.code},
             "madeNothing": made_nothing,
             **_silence(unavailable_since),
         }
@@ -357,7 +361,9 @@ def _is_parked(body: JsonMapping, unended: Sequence[int]) -> bool:
 
 
 def _waits(stored: JsonObject | None) -> Wait | None:
-    return None if stored is None else Wait(datetime.fromisoformat(stored["since"]), str(stored["reason"]))
+    if stored is None:
+        return None
+    return Wait(datetime.fromisoformat(stored["since"]), str(stored["reason"]), str(stored.get("code", "")))
 
 
 def _silence(unavailable_since: datetime | None) -> JsonObject:

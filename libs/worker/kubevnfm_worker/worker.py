@@ -17,8 +17,7 @@ from typing import Any, Final, Literal, Self
 import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message, from_document
-from kubevnfm_events.mgmt import TaskProgressed
-from kubevnfm_kit.clock import Clock, SteadyClock, rfc3339
+from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.owners import Owners
@@ -30,7 +29,7 @@ from kubevnfm_worker.answers import Answer, Broke, DeadlinePassed, Retry, answer
 from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Queued, Taken, Wait
 from kubevnfm_worker.lease import Course, keep_lease
-from kubevnfm_worker.news import News
+from kubevnfm_worker.news import News, news_of_wait
 from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.suspects import HandlerEndedProcess, Suspects
@@ -47,8 +46,6 @@ _STORE_PAUSE_S: Final = 2.0
 _TURN_WAIT_S, _TURN_PAUSE_S = 1.0, 2.0
 """How long a command waits here until a suspect was handled, and then in the broker."""
 _STORE_TRY_EVERY_S: Final = 0.5
-_WAIT_TASK: Final = "wait"
-"""The task by which the progress of an operation shows that a command waits for something outside."""
 _LONGEST_SILENT_TRY_S: Final = 120.0
 """A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack and SSH 60 s,
 Kubernetes three times 30 s), or follows an answered one (an upload, a watch). So its error does not belong to the
@@ -346,21 +343,18 @@ class CommandWorker:
         left_s = self._left_s(command)
         # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
-        waits = Wait(claim.waits.since if claim.waits is not None else now, str(error))
+        waits = Wait(claim.waits.since if claim.waits is not None else now, str(error), error.code)
         return Retry(pause_s, since, waits) if is_worth_it else None
 
     async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait) -> None:
         """Publish, for people who watch the operation, why and since when the command makes no progress."""
         state: Literal["started", "progressed"] = "started" if claim.waits is None else "progressed"
-        message = f"waiting since {rfc3339(waits.since)}: {waits.reason}"
-        await self._context(claim, command).publish(TaskProgressed(task=_WAIT_TASK, state=state, message=message))
+        await self._context(claim, command).publish(news_of_wait(waits, state, tries=claim.tries + 1))
 
     async def _end_wait(self, claim: Claim, command: Envelope[Message], state: Literal["finished", "failed"]) -> None:
         """Publish that the wait is over, if there was one."""
-        if claim.waits is None:
-            return
-        message = f"waited since {rfc3339(claim.waits.since)}: {claim.waits.reason}"
-        await self._context(claim, command).publish(TaskProgressed(task=_WAIT_TASK, state=state, message=message))
+        if claim.waits is not None:
+            await self._context(claim, command).publish(news_of_wait(claim.waits, state))
 
     def _silent_since(self, claim: Claim) -> datetime | None:
         """Return when the silence before the present try began; None if there was none or the try has had answers."""

@@ -8,6 +8,7 @@ import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Event
 from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable, VnfmError
 from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
 from kubevnfm_worker.worker import CommandWorker
@@ -68,6 +69,10 @@ async def test_a_wait_is_reported_with_its_cause_and_since_when_until_it_ends(
     assert before - timedelta(seconds=1) <= since <= datetime.now(UTC)
     assert progress.envelopes[0].operationid == "op-1"
     assert states["started"].split()[:3] == states["progressed"].split()[:3]
+    facts = [
+        (each.code, rfc3339(each.since or before), each.tries) for each in reports if isinstance(each, TaskProgressed)
+    ]
+    assert facts == [("outside-unavailable", rfc3339(since), tries) for tries in (1, 2, None)]
 
 
 async def test_a_wait_ends_too_when_the_handler_breaks(

@@ -72,7 +72,7 @@ class Recorder:
                 error.task = error.task or task
             duration_s = time.monotonic() - began
             await self._journal.failed(key, self._claim, error=str(error), duration_s=duration_s)
-            await self._report(node, task, "failed", message=str(error), duration_s=duration_s)
+            await self._report(node, task, "failed", message=str(error), duration_s=duration_s, code=error.code)
             raise
         except asyncio.CancelledError:
             # Nothing is written here: a cancelled worker may have lost its claim to another.
@@ -107,7 +107,14 @@ class Recorder:
         self._cancelled.clear()
 
     async def _report(
-        self, node: NodeId, task: str, state: ProgressState, *, message: str = "", duration_s: float | None = None
+        self,
+        node: NodeId,
+        task: str,
+        state: ProgressState,
+        *,
+        message: str = "",
+        duration_s: float | None = None,
+        code: str = "",
     ) -> None:
         await self._publish(
             TaskProgressed(
@@ -118,5 +125,6 @@ class Recorder:
                 done=self._done,
                 total=self.total,
                 duration_s=None if duration_s is None else round(duration_s, 3),
+                code=code,
             )
         )

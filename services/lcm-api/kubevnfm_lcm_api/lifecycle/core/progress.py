@@ -46,6 +46,9 @@ class Progress:
             "updatedAt": moment,
             **({"done": event.done, "total": event.total} if event.total is not None else {}),
             **({"durationS": event.duration_s} if event.duration_s is not None else {}),
+            **({"code": event.code} if event.code else {}),
+            **({"since": rfc3339(event.since)} if event.since is not None else {}),
+            **({"tries": event.tries} if event.tries is not None else {}),
         }
         if event.state == "started":
             body["startedAt"] = moment

@@ -1,4 +1,4 @@
-"""What an operation has reported about its state, in the order in which it explains it."""
+"""Reads the reports about the state of an operation, in the order in which they explain it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Evidence:
     code: str
     """The code of the error; empty: a report that has none."""
     text: str
-    """What was reported, without the step's id."""
+    """The reported text, without the id of the step."""
     step: PlannedStep | None = None
     node: str | None = None
     since: str | None = None

@@ -44,7 +44,7 @@ class Next(Shown):
 
     task: Literal["wait", "retry", "rollback", "fail", "cancel"]
     text: str
-    """What it does with this operation, and what is to be done before."""
+    """The effect on this operation, and the work that comes before it."""
     method: Literal["POST"] | None = None
     href: str | None = None
     body: JsonObject | None = None

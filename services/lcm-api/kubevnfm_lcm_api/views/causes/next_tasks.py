@@ -1,4 +1,4 @@
-"""What can be done with an operation now."""
+"""The tasks that are possible with an operation now, and their effects."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def _task(name: str, situation: Situation, root: str) -> Next:
 def _retry(record: OccurrenceRecord) -> str:
     again = [step.id for step in record.steps if step.state in (StepState.FAILED, StepState.UNDONE)]
     done = sum(step.state is StepState.DONE and step.attempt > 0 for step in record.steps)
-    kept = f"; the {done} steps that are done are not repeated" if done > 1 else ""
-    return f"Continue at {_titles(record, again) or 'the step that stopped'}, once the cause is gone{kept}."
+    rest = f"; the {done} steps that are done are not repeated" if done > 1 else ""
+    return f"Continue at {_titles(record, again) or 'the step that stopped'}, once the cause is gone{rest}."
 
 
 def _rollback(record: OccurrenceRecord) -> str:
