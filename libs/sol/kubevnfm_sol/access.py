@@ -57,10 +57,12 @@ _INTERFACE_INFO: Final[Mapping[str, Sequence[str]]] = {
     OPENSTACK: ("endpoint", "skipCertificateHostnameCheck", "skipCertificateVerification", "trustedCertificates"),
     KUBERNETES: ("endpoint", "ssl_ca_cert", "skipTlsVerify"),
 }
+SITE_MARK: Final = "kubevnfm_site"
+"""The attribute of ``extra`` of a registered VIM in which the command line writes whose site the VIM belongs to."""
 EXTRA: Final[Mapping[str, Sequence[str]]] = {
-    OPENSTACK: ("region", "interface"),
+    OPENSTACK: ("region", "interface", SITE_MARK),
     KUBERNETES: (
-        *("namespace", "use_helm", "helm_info"),
+        *("namespace", "use_helm", "helm_info", SITE_MARK),
         # Shown in a connection of a cluster of ours, so that it can be sent back.
         *("vnf_instance_id", "cluster", CREATED_BY, "ssl_ca_cert_hash", "management_vim_id"),
     ),

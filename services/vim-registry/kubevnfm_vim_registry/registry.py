@@ -112,6 +112,8 @@ class VimRegistry:
                 "updated_at": self._records.now(),
             }
         )
+        if "extra" in changes:
+            changed = changed.model_copy(update={"extra": requests.marked_extra(changes, vim.extra)})
         credentials = vim.auth_cred
         if "auth_cred" in changes:
             credentials = requests.merged_credentials(credentials, requests.given_credentials(changes, vim.type))

@@ -165,6 +165,19 @@ async def test_the_region_must_be_in_the_catalogue(world: World) -> None:
     assert (connection.access_info["region"], connection.extra["interface"]) == ("RegionOne", "internal")
 
 
+async def test_the_mark_of_a_site_can_be_changed_and_nothing_else_of_extra(world: World) -> None:
+    made = await world.vims.create(world.openstack(extra={"interface": "internal", "kubevnfm_site": "plant"}))
+    assert "warnings" not in made
+    vim_id = str(made["id"])
+    assert "kubevnfm_site" not in (await world.directory.connection(VimConnection(vim_id=vim_id))).extra
+    changed = await world.vims.update(vim_id, {"extra": {"interface": "internal", "kubevnfm_site": "field"}})
+    assert changed["extra"] == {"interface": "internal", "kubevnfm_site": "field"}
+    for extra in ({"interface": "admin"}, {"kubevnfm_site": {}}, {"other": 1}):
+        with pytest.raises(InvalidInput):
+            await world.vims.update(vim_id, {"extra": extra})
+    assert (await world.vims.update(vim_id, {"extra": {"kubevnfm_site": None}}))["extra"] == {"interface": "internal"}
+
+
 async def test_a_request_may_name_another_region_of_the_vim(world: World) -> None:
     made = await world.vims.create(world.openstack())
     named = VimConnection(vim_id=made["id"], access_info={"region": "RegionTwo"})

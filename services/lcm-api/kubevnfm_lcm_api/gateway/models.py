@@ -120,6 +120,8 @@ class VimChange(Shown):
     is_default: bool | Literal["True", "False"] | None = None
     auth_cred: dict[str, str] | None = None
     vim_project: dict[str, str] | None = None
+    extra: JsonObject | None = None
+    """``kubevnfm_site`` alone, the mark of a site file; null removes it."""
 
 
 class UpdateVim(Shown):

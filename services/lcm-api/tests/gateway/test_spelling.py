@@ -77,7 +77,7 @@ TACKERS_V1: dict[type[BaseModel], str] = {
     HealVnfRequest: "cause vnfcInstanceId additionalParams",
     ScaleVnfRequest: "type aspectId numberOfSteps additionalParams",
     ChangeExtVnfConnectivityRequest: "extVirtualLinks vimConnectionInfo additionalParams",
-    LccnSubscriptionRequest: "filter callbackUri authentication verbosity",
+    LccnSubscriptionRequest: "filter callbackUri authentication verbosity metadata",
 }
 """The attributes that Tacker's schemas of v1 name, and the samples of its client; both admit any others."""
 

@@ -92,6 +92,19 @@ async def test_equal_subscriptions_are_two(world: World, subscriber: Subscriber)
     assert await subscribe(world, subscriber) != await subscribe(world, subscriber)
 
 
+async def test_the_caller_s_own_data_are_shown_and_filtered_by(world: World, subscriber: Subscriber) -> None:
+    """API-071: ``metadata`` of a subscription is ours."""
+    await subscribe(world, subscriber)
+    marked = await subscribe(world, subscriber, metadata={"site": "plant", "name": "alarms"})
+    found = (await world.lcm("GET", "/subscriptions?filter=(eq,metadata/site,plant);(eq,metadata/name,alarms)")).must(
+        200
+    )
+    assert [(each["id"], each["metadata"]["name"]) for each in found.json] == [(marked, "alarms")]
+    many = {str(number): "x" for number in range(17)}
+    body = {"callbackUri": subscriber.uri, "metadata": many}
+    assert "metadata" in (await world.lcm("POST", "/subscriptions", body)).problem(400)["detail"]
+
+
 @pytest.mark.parametrize("tests_callbacks", [True, False])
 @pytest.mark.parametrize(
     "uri", ["http://169.254.169.254/x", "http://10.1.2.3/x", "http://[::ffff:127.0.0.1]/x", "http://[fd00::1]:8080/x"]

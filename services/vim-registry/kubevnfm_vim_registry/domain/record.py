@@ -9,7 +9,7 @@ from kubevnfm_events import CapiProviders, VimConnection
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
-from kubevnfm_sol.access import KUBERNETES_ACCESS, unread_extra
+from kubevnfm_sol.access import KUBERNETES_ACCESS, SITE_MARK, unread_extra
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -138,7 +138,7 @@ class VimRecord(BaseModel):
         """The VIM's access data as SOL003 VimConnectionInfo."""
         parts = _openstack_parts(self) if self.type == "openstack" else _kubernetes_parts(self)
         interface, access = parts
-        extra = dict(self.extra)
+        extra = {name: value for name, value in self.extra.items() if name != SITE_MARK}
         if self.type == "kubernetes":
             extra["namespace"] = self.vim_project.get("name") or "default"
         return VimConnection(

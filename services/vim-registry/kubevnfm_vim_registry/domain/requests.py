@@ -17,9 +17,10 @@ Attributes = Mapping[str, object]
 """An object of a request, not checked yet."""
 
 FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
-CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
+CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred", "extra")
+"""``extra`` in its mark alone."""
 FIXED: Final = ("type", "auth_url")
-_CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
+_CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id")
 
 _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
     "openstack": (
@@ -105,6 +106,19 @@ def extra_attributes(vim: Attributes, type: VimType) -> JsonObject:
     if type == "openstack":
         access.check_openstack_extra(given, "vim.extra", separator=".")
     return given
+
+
+def marked_extra(vim: Attributes, present: Attributes) -> JsonObject:
+    """Return the present ``extra`` with the mark of a change; null removes it. Raises InvalidInput for any other change."""
+    given = mapping(vim, "extra")
+    for name, value in given.items():
+        if name != access.SITE_MARK and not is_mask(value) and present.get(name) != value:
+            raise InvalidInput(f"vim.extra.{name}", f"cannot be changed; only {access.SITE_MARK} can")
+    mark = given.get(access.SITE_MARK, present.get(access.SITE_MARK))
+    others = {name: value for name, value in present.items() if name != access.SITE_MARK}
+    if mark is None:
+        return others
+    return {**others, access.SITE_MARK: text({access.SITE_MARK: mark}, access.SITE_MARK, field="vim.extra")}
 
 
 def auth_cred(vim: Attributes, type: VimType) -> JsonObject:

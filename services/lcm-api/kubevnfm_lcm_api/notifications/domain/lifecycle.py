@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from kubevnfm_events import Message
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_sol.lcm import OperationState, OperationType
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     ANY,
@@ -66,6 +66,10 @@ class LccnSubscriptionRequest(SubscriptionRequest):
 
     filter: LifecycleChangeFilter = LifecycleChangeFilter()
     verbosity: Literal["FULL", "SHORT"] = "FULL"
+    metadata: dict[Annotated[str, Field(min_length=1, max_length=63)], Annotated[str, Field(max_length=255)]] = Field(
+        default_factory=dict, max_length=16
+    )
+    """Ours: data of the caller, stored, shown and filtered by."""
 
     def keys(self) -> dict[str, list[str]]:
         wanted = self.filter

@@ -18,6 +18,8 @@ class LccnSubscription(Shown):
     callbackUri: str  # noqa: N815  # as it is on the wire
     verbosity: Literal["FULL", "SHORT"]
     filter: LifecycleChangeFilter | None = None
+    metadata: dict[str, str] | None = None
+    """Ours: as the request had it."""
     links: dict[str, Link] = Field(alias="_links")
 
 

@@ -17,7 +17,13 @@ PACKAGE_SUBSCRIPTION: Final = Shape(
         "filter": Attribute("free"),
     }
 )
-SUBSCRIPTION: Final = Shape({**PACKAGE_SUBSCRIPTION.attributes, "verbosity": Attribute("string", is_required=True)})
+SUBSCRIPTION: Final = Shape(
+    {
+        **PACKAGE_SUBSCRIPTION.attributes,
+        "verbosity": Attribute("string", is_required=True),
+        "metadata": Attribute("free"),
+    }
+)
 _NOT_SHOWN: Final = ("authentication", "keys", "turn", SEALED_ADDRESS)
 SUBSCRIPTIONS: Final = {
     api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _NOT_SHOWN)

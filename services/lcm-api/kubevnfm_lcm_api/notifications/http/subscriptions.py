@@ -43,7 +43,8 @@ def view(document: JsonMapping, root: str) -> JsonObject:
     shown["callbackUri"] = shown_url(shown["callbackUri"])
     wanted = {name: value for name, value in document.get("filter", {}).items() if value}
     links = {"self": {"href": subscription_url(document, root)}}
-    return {**shown, **({"filter": wanted} if wanted else {}), "_links": links}
+    metadata = {"metadata": document["metadata"]} if document.get("metadata") else {}
+    return {**shown, **({"filter": wanted} if wanted else {}), **metadata, "_links": links}
 
 
 @dataclass(frozen=True)
