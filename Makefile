@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := true
 # Some containers set it. The tests start some hundred programs, which would all compile again what they import: that takes
 # as long as the rest of their start. Each pytest worker would compile all tests, too.
 unexport PYTHONDONTWRITEBYTECODE
-MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
+MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/cli deploy/single deploy/lab
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)

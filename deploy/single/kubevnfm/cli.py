@@ -1,6 +1,6 @@
-"""``kubevnfm``: runs the six services in one process, the demo, and follows operations.
+"""The executables ``kubevnfm-run``, ``kubevnfm-demo``, ``kubevnfm-watch`` and ``kubevnfm-hash-password``: plug-ins of the command line ``kubevnfm``.
 
-Importing all services takes seconds, so each command imports only what it needs, and help nothing.
+Importing all services takes seconds, so each imports only what it needs, and help nothing.
 """
 
 from __future__ import annotations
@@ -10,32 +10,31 @@ import asyncio
 import gc
 import getpass
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
-
-from kubevnfm_kit.errors import VnfmError
+from typing import Final, NoReturn
 
 _SWITCH_S: Final = 0.0005
 """A tenth of Python's default: an answer of the store takes less than a millisecond."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kubevnfm", description="the six services in one process, the demo, and a look at operations"
-    )
-    commands = parser.add_subparsers(required=True)
-    ran = commands.add_parser(
-        "run", help="run all services in this process; settings by KUBEVNFM_<NAME> or kubevnfm.toml"
-    )
-    ran.set_defaults(command=_run)
-    shown = commands.add_parser("demo", help="do the main job once, on the lab, and show it")
-    shown.add_argument(
+def run() -> NoReturn:
+    """Run all services in this process."""
+    text = "run all services in this process; settings by KUBEVNFM_<NAME> or kubevnfm.toml"
+    argparse.ArgumentParser(prog="kubevnfm run", description=text).parse_args()
+    _end(_run)
+
+
+def demo() -> NoReturn:
+    """Do the main job once, on the lab, and show it."""
+    parser = argparse.ArgumentParser(prog="kubevnfm demo", description="do the main job once, on the lab, and show it")
+    parser.add_argument(
         "--samples", type=Path, default=Path(".run/samples"), help="folder of the packed sample packages"
     )
-    shown.add_argument(
+    parser.add_argument(
         "--node-seconds", type=float, default=1.0, help="how long kubeadm takes on each machine of the lab"
     )
-    variants = shown.add_mutually_exclusive_group()
+    variants = parser.add_mutually_exclusive_group()
     variants.add_argument(
         "--ha", action="store_true", help="another one: three masters and a storage server, scale and heal of them"
     )
@@ -45,18 +44,30 @@ def _parser() -> argparse.ArgumentParser:
     variants.add_argument(
         "--multicloud", action="store_true", help="another one: two clusters as cloud regions, and VNFs in them"
     )
-    shown.set_defaults(command=_demo)
-    watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
-    watched.add_argument("instance", help="VNF instance id")
-    watched.add_argument("operation", help="VNF LCM operation occurrence id")
-    watched.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
-    watched.set_defaults(command=_watch)
-    hashed = commands.add_parser("hash-password", help="read a password, print what stands for it in the users file")
-    hashed.set_defaults(command=_hash_password)
-    return parser
+    arguments = parser.parse_args()
+    _end(lambda: _demo(arguments))
 
 
-def _run(_: argparse.Namespace) -> int:
+def watch() -> NoReturn:
+    """Follow an operation."""
+    parser = argparse.ArgumentParser(
+        prog="kubevnfm watch", description="follow what happens to a VNF instance's operation"
+    )
+    parser.add_argument("instance", help="VNF instance id")
+    parser.add_argument("operation", help="VNF LCM operation occurrence id")
+    parser.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
+    arguments = parser.parse_args()
+    _end(lambda: _watch(arguments))
+
+
+def hash_password() -> NoReturn:
+    """Read a password, print what stands for it in the users file."""
+    text = "read a password, print what stands for it in the users file"
+    argparse.ArgumentParser(prog="kubevnfm hash-password", description=text).parse_args()
+    _end(_hash_password)
+
+
+def _run() -> None:
     # Almost nothing that imports make is garbage; to look for it takes a sixth of the start. The running service looks again.
     gc.disable()
     from kubevnfm_kit.logging import configure_logging
@@ -75,10 +86,9 @@ def _run(_: argparse.Namespace) -> int:
         run_until_signal(single_node(settings))
     except ValidationError as error:  # of one service, which also reads the variables with its own prefix
         sys.exit(f"kubevnfm: {faults_of(error, '')}")
-    return 0
 
 
-def _demo(arguments: argparse.Namespace) -> int:
+def _demo(arguments: argparse.Namespace) -> None:
     from kubevnfm_kit.logging import configure_logging
 
     from kubevnfm import demo, demo_capi, demo_ha, demo_multicloud
@@ -87,30 +97,29 @@ def _demo(arguments: argparse.Namespace) -> int:
     others = {"ha": demo_ha.HA, "capi": demo_capi.CAPI, "multicloud": demo_multicloud.MULTICLOUD}
     chosen = next((one for name, one in others.items() if getattr(arguments, name)), demo.MAIN)
     asyncio.run(demo.run(chosen, arguments.samples, arguments.node_seconds))
-    return 0
 
 
-def _watch(arguments: argparse.Namespace) -> int:
+def _watch(arguments: argparse.Namespace) -> None:
     from kubevnfm.client import ClientSettings, GatewayClient
     from kubevnfm.watch import follow, say
 
     async def begun() -> str:
         return str(arguments.operation)
 
-    async def watch() -> int:
+    async def watched() -> str:
         async with GatewayClient(arguments.url, ClientSettings.read_or_exit()) as client:
             view = await follow(client, arguments.instance, begun)
         say(f"{view['operation']} {view['state']}")
-        return 0 if view["state"] == "COMPLETED" else 1
+        return str(view["state"])
 
-    return asyncio.run(watch())
+    if asyncio.run(watched()) != "COMPLETED":
+        sys.exit(1)
 
 
-def _hash_password(_: argparse.Namespace) -> int:
+def _hash_password() -> None:
     from kubevnfm_access.passwords import PasswordHash
 
     sys.stdout.write(f"{PasswordHash.from_password(_password())}\n")
-    return 0
 
 
 def _password() -> str:
@@ -121,16 +130,17 @@ def _password() -> str:
     return given
 
 
-def main() -> None:
-    """Run the command line; exit code 0, or 1 with one line that names the error."""
-    arguments = _parser().parse_args()
+def _end(command: Callable[[], None]) -> NoReturn:
+    """Run a command and exit: 0, or 1 with one line that names the error."""
+    from kubevnfm_kit.errors import VnfmError
+
     try:
-        code = arguments.command(arguments)
-    except (VnfmError, OSError, ValueError, TimeoutError) as error:
-        sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
-        code = 1
-    sys.exit(code)
+        command()
+    except (VnfmError, OSError, ValueError) as error:  # a TimeoutError is an OSError
+        sys.exit(f"kubevnfm: {str(error) or type(error).__name__}")
+    sys.exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    # `python -m kubevnfm.cli run`, as tests start it.
+    {"run": run, "demo": demo, "watch": watch, "hash-password": hash_password}[sys.argv.pop(1)]()

@@ -1,0 +1,1 @@
+"""The command line ``kubevnfm``: asks a gateway over HTTP, and knows none of the services."""

@@ -1,0 +1,5 @@
+"""``python -m kubevnfm_cli``."""
+
+from kubevnfm_cli.main import main
+
+main()

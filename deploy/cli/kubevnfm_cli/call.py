@@ -1,0 +1,84 @@
+"""One call of the command line: its parser, its gateway, its two streams."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from kubevnfm_cli.faults import UsageFault
+from kubevnfm_cli.terminal import Screen, printable
+
+if TYPE_CHECKING:
+    from kubevnfm_cli.gateway import Gateway
+    from kubevnfm_cli.output import Format
+
+WITH_VALUE: Final = ("--context", "--url", "-o", "--output")
+"""The global options that have a value: they may also be before the verb."""
+
+
+class Parser(argparse.ArgumentParser):
+    """The arguments of one verb; every verb has the global options."""
+
+    def __init__(self, verb: str, summary: str) -> None:
+        super().__init__(prog=f"kubevnfm {verb}", description=f"{summary}.", allow_abbrev=False, add_help=False)
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.verb = verb
+        common = self.add_argument_group("for every verb")
+        common.add_argument("-h", "--help", action="help", help="show this text")
+        common.add_argument("--context", metavar="NAME", help="a gateway of ~/.config/kubevnfm/config.toml")
+        common.add_argument(
+            "--url", help="the gateway's URL (default: KUBEVNFM_URL, the context, http://127.0.0.1:9890)"
+        )
+        common.add_argument(
+            "-o", "--output", metavar="FORMAT", help="table, wide, json, yaml, jsonl, name, csv or jsonpath=EXPRESSION"
+        )
+        common.add_argument(
+            "--no-color", action="store_true", help="no colours; NO_COLOR and CLICOLOR_FORCE are read too"
+        )
+        common.add_argument("--no-pager", action="store_true", help="show long texts without PAGER")
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2 and one line more than argparse: where help is."""
+        raise UsageFault(f"{printable(message, 1000)}; see {self.prog} --help")
+
+
+class Call:
+    """What a verb works with."""
+
+    def __init__(self, verb: str, given: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> None:
+        self.verb = verb
+        self.given = given
+        self.environment = environment
+        self.out = Screen(sys.stdout, environment, no_color=given.no_color)
+        """For data."""
+        self.err = Screen(sys.stderr, environment, no_color=given.no_color)
+        """For progress, hints and errors."""
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """The gateway of the command. Raises UsageFault."""
+        from kubevnfm_cli import contexts
+        from kubevnfm_cli.credentials import Authentication, tls_of
+        from kubevnfm_cli.gateway import Gateway
+
+        context = contexts.choose(self.environment, context=self.given.context, url=self.given.url)
+        return Gateway(context.url, Authentication(context, self.environment), tls_of(context))
+
+    @cached_property
+    def format(self) -> Format:
+        """The form of the output. Raises UsageFault."""
+        from kubevnfm_cli.output import Format
+
+        return Format.read(self.given.output)
+
+    def note(self, line: str) -> None:
+        """Write a line of progress to standard error."""
+        self.err.say(line)
+
+    def page(self, text: str) -> None:
+        """Write a whole text to standard output, by a pager if it is long."""
+        self.out.page(text, no_pager=self.given.no_pager)

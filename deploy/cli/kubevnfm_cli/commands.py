@@ -1,0 +1,26 @@
+"""The table of verbs: all that help and completion need, without an import of any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Verb(NamedTuple):
+    """A verb, the module that does it, and what help says."""
+
+    module: str
+    group: str
+    summary: str
+
+
+_VERBS: Final = "kubevnfm_cli.verbs"
+LOOK: Final = "Look"
+CHANGE: Final = "Change"
+OPERATIONS: Final = "Operations"
+ITSELF: Final = "The command line"
+
+VERBS: Final[Mapping[str, Verb]] = {
+    "get": Verb(f"{_VERBS}.get", LOOK, "List things of a kind, or show some of them"),
+    "version": Verb(f"{_VERBS}.version", ITSELF, "Show the versions of the command line and of the gateway"),
+}

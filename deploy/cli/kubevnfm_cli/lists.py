@@ -1,0 +1,94 @@
+"""Lists of the gateway, page by page, and things by id, prefix or name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from kubevnfm_cli.faults import Refused, UsageFault
+from kubevnfm_cli.gateway import Gateway
+from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.nouns import Noun
+from kubevnfm_cli.terminal import printable
+
+MOST: Final = 1000
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SHOWN: Final = 10
+_SEARCHED: Final = 10_000
+
+
+class Listed(NamedTuple):
+    """The things of a list."""
+
+    body: Any
+    """The body of the first page, with the things of all pages."""
+    items: list[JsonObject]
+    has_more: bool
+
+
+def read_list(gateway: Gateway, noun: Noun, query: Mapping[str, str | Sequence[str]], limit: int = MOST) -> Listed:
+    """Return a list's things, at most ``limit``. Raises Refused, Unreachable, Fault."""
+    reply = gateway.get(noun.list_path, query)
+    body = reply.json()
+    items = noun.items(body)
+    following = reply.next
+    while following and len(items) < limit:
+        reply = gateway.get(following)
+        items += noun.items(reply.json())
+        following = reply.next
+    has_more = bool(following) or len(items) > limit
+    return Listed(_whole(body, noun, items[:limit]), items[:limit], has_more)
+
+
+def _whole(body: Any, noun: Noun, items: list[JsonObject]) -> Any:
+    if not isinstance(body, dict):
+        return items
+    name = f"{noun.inside}s" if noun.inside and f"{noun.inside}s" in body else "items"
+    return {**{key: value for key, value in body.items() if key != "next"}, name: items}
+
+
+def read_one(gateway: Gateway, noun: Noun, identifier: str) -> JsonObject:
+    """Return the body of one thing. Raises Refused, Unreachable, Fault."""
+    return gateway.get(one_path(noun, identifier)).object()
+
+
+def one_path(noun: Noun, identifier: str) -> str:
+    """Return the path of one thing; the id of a region has a slash, which stays."""
+    return f"{noun.one_path or noun.list_path}/{quote(identifier)}"
+
+
+def resolve(gateway: Gateway, noun: Noun, text: str) -> str:
+    """Return the id of what a person calls by id, by the beginning of the id, or by name.
+
+    Raises UsageFault with the candidates if it is ambiguous, Fault if there is none.
+    """
+    text = text.removeprefix(f"{noun.name}/")
+    if not text:
+        raise UsageFault(f"an id or a name of a {noun.name} expected")
+    if _UUID.fullmatch(text):
+        return text.lower()
+    items = read_list(gateway, noun, {}, _SEARCHED).items
+    ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
+    if text in ids:
+        return text
+    found = [each for each, name in ids.items() if name == text] or [each for each in ids if each.startswith(text)]
+    if not found:
+        raise Refused(404, f"no {noun.name} has the name {printable(text)}, or an id that begins so")
+    if len(found) > 1:
+        shown = ", ".join(f"{each} ({ids[each]})" if ids[each] else each for each in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise UsageFault(f"{printable(text)} is ambiguous: {shown}{more}")
+    return found[0]
+
+
+def pairs(words: Sequence[str], option: str) -> dict[str, list[str]]:
+    """Return ``NAME=VALUE`` words by name. Raises UsageFault."""
+    read: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageFault(f"{option} {printable(word)}: NAME=VALUE expected")
+        read.setdefault(name, []).append(value)
+    return read

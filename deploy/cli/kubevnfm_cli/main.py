@@ -1,0 +1,115 @@
+"""The entry: finds the verb, and imports nothing but it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
+
+from kubevnfm_cli import plugins
+from kubevnfm_cli.commands import VERBS
+
+_VALUES: Final = ("--context", "--url", "-o", "--output")
+_HELP: Final = ("-h", "--help", "help")
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command; return its exit code."""
+    if words and words[0] not in VERBS and words[0] not in _HELP:
+        path = plugins.path_of(words[0], environment)
+        if path is not None:
+            plugins.run(path, words[1:])
+    place = _place_of_verb(words)
+    verb = words[place] if place < len(words) else None
+    if verb == "help" and place + 1 < len(words):
+        return run([*words[place + 1 :], "--help"], environment)
+    if verb in (None, "help"):
+        return _without_verb(words[:place], environment)
+    assert verb is not None
+    if verb not in VERBS:
+        return _unknown(verb)
+    return _guarded(verb, [*words[:place], *words[place + 1 :]], environment)
+
+
+def _place_of_verb(words: Sequence[str]) -> int:
+    """Return where the first word is that is no global option."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in _VALUES else 1
+    return place
+
+
+def _without_verb(options: Sequence[str], environment: Mapping[str, str]) -> int:
+    if "--version" in options:
+        return _guarded("version", [], environment)
+    is_asked = not options or any(option in _HELP for option in options)
+    stream = sys.stdout if is_asked else sys.stderr
+    stream.write(_help(environment))
+    return 0 if is_asked else 2
+
+
+def _help(environment: Mapping[str, str]) -> str:
+    from kubevnfm_cli.faults import MEANINGS
+
+    lines = ["usage: kubevnfm VERB ... (kubevnfm VERB --help says more)", ""]
+    for group in dict.fromkeys(verb.group for verb in VERBS.values()):
+        lines.append(f"{group}:")
+        lines += [f"  {name:<16}{verb.summary}" for name, verb in VERBS.items() if verb.group == group]
+        lines.append("")
+    found = plugins.names(environment)
+    if found:
+        lines += [f"Plug-ins (executables kubevnfm-NAME): {', '.join(found)}", ""]
+    lines.append("Exit codes:")
+    lines += [f"  {code}  {meaning}" for code, meaning in MEANINGS.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _unknown(verb: str) -> int:
+    import difflib
+
+    from kubevnfm_cli.terminal import printable
+
+    near = difflib.get_close_matches(verb, VERBS, 1)
+    hint = f"; did you mean {near[0]}?" if near else "; kubevnfm --help lists the verbs"
+    sys.stderr.write(f"kubevnfm: {printable(verb)} is no verb and no plug-in{hint}\n")
+    return 2
+
+
+def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a verb; its faults become one line and an exit code."""
+    import importlib
+
+    from kubevnfm_cli import faults
+    from kubevnfm_cli.call import Call, Parser
+    from kubevnfm_cli.terminal import LINE, end_quietly, printable
+
+    try:
+        module = importlib.import_module(VERBS[verb].module)
+        parser = Parser(verb, VERBS[verb].summary)
+        module.arguments(parser)
+        call = Call(verb, parser.parse_args(words), environment)
+        assert call.format  # a wrong one is refused before anything is asked
+        code = int(module.run(call))
+        sys.stdout.flush()
+    except faults.Fault as fault:
+        sys.stderr.write(f"kubevnfm: {printable(fault, LINE)}\n")
+        return fault.code
+    except SystemExit as ended:  # argparse has shown its help
+        return int(ended.code or 0)
+    except BrokenPipeError:
+        # The reader has what it wanted: `| head`.
+        end_quietly()
+        return faults.DONE
+    except KeyboardInterrupt:
+        sys.stderr.write("\nkubevnfm: interrupted\n")
+        return faults.STOPPED
+    except OSError as error:  # a file of the user
+        sys.stderr.write(f"kubevnfm: {printable(error, LINE)}\n")
+        return faults.FAILED
+    return code

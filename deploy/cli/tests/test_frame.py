@@ -1,0 +1,303 @@
+"""The frame of the command line: verbs, plug-ins, contexts, forms of output, exit codes."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+from callers.command_line import kubevnfm, run_here
+from hypothesis import given
+from hypothesis import strategies as st
+from kubevnfm_cli import contexts, jsonpath, terminal, yaml_text
+from kubevnfm_cli.commands import VERBS
+from kubevnfm_cli.faults import Fault, UsageFault
+from worlds.lcm_world import World
+
+ROOT: Final = Path(__file__).parents[1]
+SECRET: Final = "s3cret-of-the-test"
+
+
+def test_the_wheel_imports_nothing_but_what_it_declares() -> None:
+    """The environment of tests has every member and package; the wheel is installed with those that it declares alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.split(r"[^\w-]", each)[0].lower() for each in project["dependencies"]}
+    names = {"pyyaml": "yaml"}
+    allowed = {*sys.stdlib_module_names, "kubevnfm_cli", *(names.get(one, one) for one in declared)}
+    for path in (ROOT / "kubevnfm_cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = (
+                [one.name for one in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            assert {module.partition(".")[0] for module in modules} <= allowed, path
+
+
+LOADED: Final = """
+import sys
+before = set(sys.modules)
+from kubevnfm_cli.main import run
+import os
+code = run(sys.argv[1:], {"KUBEVNFM_URL": "http://127.0.0.1:1", "HOME": os.devnull})
+print(code, *{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "not_loaded"),
+    [
+        (["--help"], 0, {"rich", "yaml", "http", "ssl", "json", "argparse", "pathlib", "importlib.metadata"}),
+        (["get", "vnf"], 7, {"rich", "yaml", "subprocess", "asyncio", "tomllib"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(words: list[str], code: int, not_loaded: set[str]) -> None:
+    ran = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True, timeout=60)
+    ended, *loaded = ran.stderr.splitlines()[-1].split()
+    assert int(ended) == code
+    assert not_loaded & set(loaded) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_help_and_each_of_its_arguments_a_text(verb: str) -> None:
+    import importlib
+
+    from kubevnfm_cli.call import Parser
+
+    parser = Parser(verb, VERBS[verb].summary)
+    importlib.import_module(VERBS[verb].module).arguments(parser)
+    assert [action.dest for action in parser._actions if not action.help] == []
+    assert parser.format_help().startswith(f"usage: kubevnfm {verb} ")
+    assert VERBS[verb].summary in run_here("--help").out
+
+
+def test_a_verb_that_does_not_exist_is_wrong_usage_with_the_nearest_one() -> None:
+    ran = run_here("gte", "vnf")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "kubevnfm: gte is no verb and no plug-in; did you mean get?\n"
+
+
+def test_global_options_may_be_before_the_verb() -> None:
+    assert run_here("--url", "http://127.0.0.1:1", "get", "vnf").code == 7
+    assert run_here("-o", "nothing", "get", "vnf").code == 2
+    assert run_here("help", "get").out == run_here("get", "--help").out
+
+
+def test_a_plug_in_on_the_path_is_run_in_the_place_of_the_command(tmp_path: Path) -> None:
+    plugin = tmp_path / "kubevnfm-some-thing"
+    plugin.write_text('#!/bin/sh\necho "plug-in got $*"\nexit 9\n')
+    plugin.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "kubevnfm_cli", "some-thing", "--help", "x"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout) == (9, "plug-in got --help x\n")
+
+
+@pytest.mark.parametrize("name", ["../x", "x/y", "X", "", "-x"])
+def test_a_name_that_is_a_path_is_no_plug_in(name: str, tmp_path: Path) -> None:
+    from kubevnfm_cli.plugins import path_of
+
+    assert path_of(name, {"PATH": str(tmp_path)}) is None
+
+
+def test_a_plug_in_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kubevnfm_cli.plugins import path_of
+
+    (tmp_path / "kubevnfm-here").touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert path_of("here", {"PATH": ":.:"}) is None
+
+
+def config(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
+    path = folder / "kubevnfm" / "config.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return {"XDG_CONFIG_HOME": str(folder), "HOME": os.devnull}
+
+
+TWO: Final = 'current = "a"\n[contexts.a]\nurl = "http://a"\nuser = "ada"\npassword_file = "a.password"\n[contexts.b]\nurl = "http://b"\n'
+
+
+def test_the_gateway_is_chosen_by_command_then_environment_then_file(tmp_path: Path) -> None:
+    environment = config(tmp_path, TWO)
+    urls = [
+        contexts.choose(environment | more, context=context, url=url).url
+        for context, url, more in [
+            (None, None, {}),
+            ("b", None, {}),
+            (None, None, {"KUBEVNFM_CONTEXT": "b"}),
+            (None, None, {"KUBEVNFM_CONTEXT": "b", "KUBEVNFM_URL": "http://env"}),
+            (None, "http://word", {"KUBEVNFM_URL": "http://env"}),
+            ("b", None, {"KUBEVNFM_URL": "http://env"}),
+        ]
+    ]
+    assert urls == ["http://a", "http://b", "http://b", "http://env", "http://word", "http://b"]
+
+
+def test_another_url_gets_no_credentials_of_a_context(tmp_path: Path) -> None:
+    environment = config(tmp_path, TWO)
+    assert contexts.choose(environment, url="http://other").user is None
+    assert contexts.choose({**environment, "KUBEVNFM_URL": "http://other"}).user is None
+    assert contexts.choose(environment, context="a", url="http://other").user == "ada"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "complaint"),
+    [
+        ('[contexts.a]\nurl = "http://a"\ntoken = "s3cret-of-the-test"\n', 0o600, "token_file or token_env expected"),
+        ('[contexts.a]\nurl = "http://a"\nurk = "x"\n', 0o600, "contexts.a.urk: "),
+        ("[contexts.a]\nurl = 7\n", 0o600, "contexts.a.url: a text expected"),
+        ('[contexts.a]\nca = "x"\n', 0o600, "url is missing"),
+        ("current = = 1\n", 0o600, "config.toml: "),
+        (TWO, 0o622, "other users can write it"),
+        (TWO.replace('"a"', '"c"', 1), 0o600, "context c does not exist"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_without_secrets(
+    text: str, mode: int, complaint: str, tmp_path: Path
+) -> None:
+    ran = run_here("get", "vnf", environment=config(tmp_path, text, mode))
+    assert ran.code == 2
+    assert complaint in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert SECRET not in ran.err
+
+
+def test_a_secret_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text(f"{SECRET}\n")
+    file.chmod(0o644)
+    with pytest.raises(UsageFault, match="other users can read"):
+        contexts.read_secret_file(file)
+    file.chmod(0o600)
+    assert contexts.read_secret_file(file) == SECRET
+
+
+@given(st.text())
+def test_no_foreign_text_reaches_a_terminal_with_control_characters(text: str) -> None:
+    shown = terminal.printable(text)
+    assert len(shown.splitlines()) <= 1
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    assert json.loads(terminal.printable_json(json.dumps(text, ensure_ascii=False))) == text
+
+
+DOCUMENT: Final = {"items": [{"id": "a", "n": {"x.y": 1}}, {"id": "b"}], "is": True}
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("{.items[*].id}", "a b"),
+        (".items[-1].id", "b"),
+        ("items[0].n['x.y']", "1"),
+        ('{.items[0].id}{"\\n"}{.is}', "a\ntrue"),
+        ("ids: {.items[*].id};", "ids: a b;"),
+        ("{.nothing}", ""),
+        ("{.items[7].id}", ""),
+        ("{$}", json.dumps(DOCUMENT)),
+    ],
+)
+def test_jsonpath_finds(expression: str, text: str) -> None:
+    assert jsonpath.evaluate(expression, DOCUMENT) == text
+
+
+@pytest.mark.parametrize("expression", ["{.items[?(@.id=='a')]}", "{range .items[*]}", "{.a", "{..id}"])
+def test_jsonpath_refuses_what_it_does_not_do(expression: str) -> None:
+    with pytest.raises(UsageFault, match="jsonpath"):
+        jsonpath.evaluate(expression, DOCUMENT)
+
+
+@given(st.text(alphabet=".[]*'{}ab0\"$@\\", max_size=20))
+def test_jsonpath_answers_any_expression(expression: str) -> None:
+    with contextlib.suppress(UsageFault):
+        jsonpath.evaluate(expression, DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: yes\nb: 0o17\nc: 1.5\nd: null\ne: '7'\nf: 2026-01-01\n", {"a": "yes", "b": 15, "c": 1.5, "d": None, "e": "7", "f": "2026-01-01"}),
+        ("a: [1, 0x1f, -.inf, TRUE]\n", {"a": [1, 31, float("-inf"), True]}),
+        ("a: &x {b: 1}\nc: *x\n", {"a": {"b": 1}, "c": {"b": 1}}),
+        ('{"a": "\\u00e4"}', {"a": "ä"}),
+    ],
+)  # fmt: skip
+def test_yaml_has_the_scalars_of_1_2(text: str, value: object) -> None:
+    assert yaml_text.read_documents(text, "f") == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\na: 2\n",
+        "a: [\n",
+        "a: !!python/object:os.system x\n",
+        "[" * 200 + "]" * 200,
+        "a: &a [*a]\n",
+        "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 10)}]\n" for n in range(6)),
+        "? [a]\n: 1\n",
+    ],
+)  # fmt: skip
+def test_hostile_yaml_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(Fault, match=r"f:\d+:\d+: |nested"):
+        yaml_text.read_documents(text, "f")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_yaml_that_is_written_is_read_as_the_same(value: object) -> None:
+    written = yaml_text.write({"v": value})
+    assert yaml.safe_load(written) == {"v": value}
+    assert yaml_text.read_documents(written, "f") == [{"v": value}]
+
+
+async def test_a_list_in_each_form(world: World) -> None:
+    """The JSON is the gateway's body, over all its pages, which have two things each here."""
+    await world.sample()
+    ids = {await world.create(vnfInstanceName=name) for name in ("one", "two", "three\x1b[31m")}
+    listed = await kubevnfm(world.url, "get", "vnf")
+    assert [line.split()[0] in ids for line in listed.out.splitlines()] == [False, True, True, True]
+    assert r"three\x1b[31m" in listed.out
+    assert {one["id"] for one in (await kubevnfm(world.url, "get", "vnf", "-o", "json")).json()} == ids
+    names = (await kubevnfm(world.url, "get", "vnf", "-o", "name")).out.split()
+    assert set(names) == {f"vnf/{one}" for one in ids}
+    lines = (await kubevnfm(world.url, "get", "vnf", "-o", "jsonl")).out.splitlines()
+    assert {json.loads(line)["id"] for line in lines} == ids
+    found = (await kubevnfm(world.url, "get", "vnf", "-o", "jsonpath={[*].id}")).out.split()
+    assert set(found) == ids
+    assert {one["id"] for one in yaml.safe_load((await kubevnfm(world.url, "get", "vnf", "-o", "yaml")).out)} == ids
+    rows = (await kubevnfm(world.url, "get", "vnf", "-o", "csv")).out.splitlines()
+    assert (rows[0], len(rows)) == ("ID,NAME,STATE,PRODUCT,VNFD,FLAVOUR,LEVELS", 4)
+    coloured = await kubevnfm(world.url, "get", "vnf", environment={"CLICOLOR_FORCE": "1"})
+    assert coloured.out.startswith("\x1b[1mID")
+    plain = await kubevnfm(world.url, "get", "vnf", "--no-color", environment={"CLICOLOR_FORCE": "1"})
+    assert "\x1b" not in plain.out
+
+
+async def test_one_thing_by_id_prefix_or_name(world: World) -> None:
+    await world.sample()
+    ids = [await world.create(vnfInstanceName=name) for name in ("same", "same", "other")]
+    for word in (ids[2], ids[2][:13], "other"):
+        ran = await kubevnfm(world.url, "get", "vnf", word, "-o", "jsonpath={.id}")
+        assert (ran.code, ran.out) == (0, f"{ids[2]}\n")
+    ambiguous = await kubevnfm(world.url, "get", "vnf", "same")
+    assert ambiguous.code == 2
+    assert all(one in ambiguous.err for one in ids[:2])
+    assert ids[2] not in ambiguous.err
+    absent = await kubevnfm(world.url, "get", "vnf/nothing")
+    assert absent.code == 1
