@@ -49,6 +49,9 @@ WITHOUT_INDEX = {
     "inbox_lcm_api by parkedAt, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
+    "vnf_instances by internal.remainsOf, sorted by _id",
+    "vnf_instances by metadata.kubevnfm_drift, sorted by _id",
+    "vnf_instances by metadata.kubevnfm_orphaned, sorted by _id",
     "vnf_lcm_op_occs by operation operationState, sorted by vnfInstanceId _id",
     "subscriptions by $nor callbackUri",  # once, at start
     # Most or few match, which the server estimates: it reads in order, or sorts what an index finds.
@@ -57,7 +60,6 @@ WITHOUT_INDEX = {
     "vnf_instances by internal.multicloud.cloudRegionId, sorted by _id",
     "vnf_instances by internal.multicloud.cloudRegionId internal.multicloud.namespace, sorted by _id",
     "vnf_instances by internal.multicloud.cloudRegionId vnfInstanceName, sorted by _id",
-    "vnf_instances by vnfdId, sorted by createdAt _id",
     "vnf_instances by vnfInstanceName, sorted by createdAt _id",
     "vnf_lcm_op_occs by internal.isInternal, sorted by startTime _id",
     "vnf_lcm_op_occs by internal.isInternal operationState, sorted by startTime _id",
@@ -219,6 +221,11 @@ async def search_everything(world: World) -> None:
         (await world.call("GET", f"/multicloud/v1/vnf_instances?{query}")).must(200)
     for query in ("", "?filter=(eq,usageState,IN_USE)"):
         (await world.packages("GET", query)).must(200)
+    for path in (
+        "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
+        "instances?vimId=VIM_ID", "instances?problem=true",
+    ):  # fmt: skip
+        (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)
     (await world.call("GET", "/health/ready")).must(200)
     [first, *_] = await world.store.find(event_log.COLLECTION, Query(sort=Sort("order"), limit=1))
     missed = await event_log.EventLog(world.store, SystemClock()).after(first.body["ids"][0])

@@ -138,7 +138,8 @@ async def lcm_api(
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
             partial(
-                add_views, services=ViewServices(subjects[2].services.feed.position, operation_events=stream_operation)
+                add_views,
+                services=ViewServices(subjects[2].services.feed.position, operation_events=stream_operation, vims=vims),
             ),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]

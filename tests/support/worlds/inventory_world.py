@@ -173,8 +173,13 @@ async def inventory_world(
                 await asyncio.gather(*(each.task for each in world.processes), return_exceptions=True)
 
 
-class NoInventory:
-    """A stand-in for the inventory of infra-k8s: it is empty."""
+class GivenInventory:
+    """A stand-in for the inventory of infra-k8s: it is empty until a test adds something."""
+
+    def __init__(self) -> None:
+        self.resources: list[InventoryResource] = []
+        self.failure: VnfmError | None = None
+        """Why it cannot be asked."""
 
     async def health(self) -> InventoryReport:
         return InventoryReport(watching=False, stale=())
@@ -188,7 +193,12 @@ class NoInventory:
     async def find(
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None
     ) -> Page[InventoryResource]:
-        return Page(())
+        if self.failure is not None:
+            raise self.failure
+        wanted = {"vnf_id", "kind", "vim_id", "namespace", "name"} & set(filters)
+        found = [each for each in self.resources if all(getattr(each, name) == filters[name] for name in wanted)]
+        rest = sorted((each for each in found if after is None or each.id > after), key=lambda each: each.id)
+        return Page(rest[:limit], rest[limit - 1].id if len(rest) > limit else None)
 
 
 class NoDryRuns:

@@ -52,7 +52,7 @@ from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenProgram, NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -351,6 +351,7 @@ class TwinLinks:
 
     def __init__(self) -> None:
         self.by_vim: dict[str, VirtualLink] = {}
+        self.by_id: dict[str, VirtualLink] = {}
         self.attachable: dict[str, AttachedLink] = {}
         self.asked: list[AttachRequest] = []
 
@@ -359,7 +360,9 @@ class TwinLinks:
         return Page(() if found is None else (found,))
 
     async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
-        raise NotFound(f"virtual link {link_id} does not exist")
+        if link_id not in self.by_id:
+            raise NotFound(f"virtual link {link_id} does not exist")
+        return self.by_id[link_id]
 
     async def create(self, wanted: LinkRequest, *, wait_s: float) -> CreatedLink:
         raise Unprocessable("cloud_region_id", f"cloud region {wanted.cloud_region_id} does not exist")
@@ -459,6 +462,7 @@ class World:
     charts: GivenProgram
     playbooks: GivenProgram
     health_checks: TwinHealthChecks
+    inventory: GivenInventory
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -654,7 +658,7 @@ async def lcm_world(
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
     dry_runs, charts, checks = NoDryRuns(), GivenProgram(), TwinHealthChecks()
-    playbooks = GivenProgram()
+    playbooks, inventory = GivenProgram(), GivenInventory()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -673,7 +677,7 @@ async def lcm_world(
                     node_logs=TwinLogs(),
                     playbooks=playbooks,
                     multicloud=MultiCloudServices(
-                        regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts, checks
+                        regions, links, volumes, inventory, dry_runs, SimpleVerdicts(), charts, checks
                     ),
                     metrics=NoMetrics(),
                     limits=limits,
@@ -696,6 +700,7 @@ async def lcm_world(
                     charts,
                     playbooks,
                     checks,
+                    inventory,
                 )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()

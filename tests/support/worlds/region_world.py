@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_vim_registry.settings import Settings
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenProgram, NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.lcm_world import Answer, TwinLinks, TwinVolumes
 from worlds.vim_world import RING, TOKEN, World, running
@@ -95,7 +95,7 @@ async def region_world(
         none: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
         owners = MultiCloudServices(
-            client, links, volumes, NoInventory(), NoDryRuns(), SimpleVerdicts(), GivenProgram(), TwinHealthChecks()
+            client, links, volumes, GivenInventory(), NoDryRuns(), SimpleVerdicts(), GivenProgram(), TwinHealthChecks()
         )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=none, groups=none, ends=none, group_parallel=1),

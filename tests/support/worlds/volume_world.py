@@ -33,7 +33,7 @@ from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
 
 from worlds.health_checks import TwinHealthChecks
-from worlds.inventory_world import GivenProgram, NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinLinks, TwinRegions
 from worlds.volume_ground import VolumeGround, volume_ground
 
@@ -122,7 +122,7 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
             TwinRegions(),
             TwinLinks(),
             client,
-            NoInventory(),
+            GivenInventory(),
             NoDryRuns(),
             SimpleVerdicts(),
             GivenProgram(),

@@ -26,7 +26,16 @@ from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.containers.followed_vnfcs import FollowedVnfcs
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
-from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision, snapshot
+from kubevnfm_lcm_api.lifecycle.core import (
+    cloud_place,
+    dependencies,
+    drift,
+    instance,
+    occurrence,
+    progress,
+    revision,
+    snapshot,
+)
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -56,7 +65,8 @@ OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION, snapshot.COLLECTION)
 INDEXES = {
     instance.COLLECTION: [
         Index(["createdAt"]),
-        Index(["vnfdId"]),
+        Index(["vnfdId", "createdAt"]),
+        Index(["instantiationState", "createdAt"]),
         Index(["vnfInstanceName"]),
         Index(["vnfPkgId"]),
         Index(["internal/vimIds"]),
@@ -66,6 +76,9 @@ INDEXES = {
         Index([instance.DST_VNFD_ID], sparse=True),
         Index([instance.ON_UNREGISTERED_VIM], sparse=True),
         Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
+        Index([instance.REMAINS_OF], sparse=True),
+        Index([drift.PATH], sparse=True),
+        Index([dependencies.PATH], sparse=True),
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
         Index([cloud_place.GROUP], sparse=True),

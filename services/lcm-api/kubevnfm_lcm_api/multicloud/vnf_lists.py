@@ -8,7 +8,6 @@ from typing import Final
 
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.types import Page
-from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.matching import fits
 from kubevnfm_store.port import DocumentStore
@@ -21,7 +20,6 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, vnf_of
 
 _CURRENT: Final = "internal/currentOperation"
-_DRIFT: Final = f"metadata/{escaped(drift.KEY)}"
 _PATHS: Final = {
     "namespace": cloud_place.NAMESPACE,
     "vnf_instance_name": "vnfInstanceName",
@@ -35,8 +33,8 @@ _LARGE: Final = ("internal/draft", "internal/steps", "operationParams", "resourc
 _INSTANTIATED: Final = by(instantiationState=InstantiationState.INSTANTIATED.value)
 _FREE: Final = Exists(_CURRENT, exists=False)
 _OF_FREE: Final[Mapping[str, Filter]] = {
-    "READY": AllOf([_INSTANTIATED, _FREE, Exists(_DRIFT, exists=False)]),
-    "DEGRADED": AllOf([_INSTANTIATED, _FREE, Exists(_DRIFT)]),
+    "READY": AllOf([_INSTANTIATED, _FREE, Exists(drift.PATH, exists=False)]),
+    "DEGRADED": AllOf([_INSTANTIATED, _FREE, Exists(drift.PATH)]),
     "FAILED": AllOf([by(instantiationState=InstantiationState.NOT_INSTANTIATED.value), _FREE]),
 }
 """The VNFs without an operation that have a status."""
@@ -69,7 +67,7 @@ async def find(
     status = filters.get("status")
     if status is None:
         return await _page(store, await _instances(store, wanted, limit + 1, after), limit)
-    parts = [_of_operations(store, wanted, kinds, limit + 1, after) for kinds in _OF_OPERATION.get(status, ())]
+    parts = [claimed_by(store, wanted, kinds, limit + 1, after) for kinds in _OF_OPERATION.get(status, ())]
     if status in _OF_FREE:
         parts.append(_instances(store, [*wanted, _OF_FREE[status]], limit + 1, after))
     merged = {each.id: each for part in await asyncio.gather(*parts) for each in part}
@@ -98,7 +96,7 @@ async def _instances(store: DocumentStore, wanted: Sequence[Filter], most: int, 
     return await store.find(instances.COLLECTION, Query(AllOf(wanted), after=behind, limit=most))
 
 
-async def _of_operations(
+async def claimed_by(
     store: DocumentStore,
     wanted: Sequence[Filter],
     kinds: tuple[Sequence[str], Sequence[OperationState]],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aiohttp import web
+from kubevnfm_clients.ports import Vims
 
 
 class OperationEvents(Protocol):
@@ -26,6 +27,7 @@ class ViewServices:
     sequence: Callable[[], str]
     """The place in the event stream at this moment: asked before a state is read, it is what the stream goes on from."""
     operation_events: OperationEvents
+    vims: Vims
 
 
 SERVICES: Final = web.AppKey("views", ViewServices)

@@ -31,6 +31,7 @@ ROOT: Final = Document(
         "VNF packages by VNFD",
         "VIMs",
         "Progress",
+        "Views",
         TAG,
         "Between the services",
     ),

@@ -27,6 +27,7 @@ WORDS: Final[Mapping[Kind, str]] = {
 """The kinds, for people."""
 KEY: Final = "kubevnfm_orphaned"
 """The key in the metadata of an instance; requests cannot set it."""
+PATH: Final = f"metadata/{KEY}"
 
 
 @dataclass(frozen=True)

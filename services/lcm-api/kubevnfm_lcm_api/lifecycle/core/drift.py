@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 KEY: Final = "kubevnfm_drift"
 """The key in the instance's metadata; requests cannot set it."""
+PATH: Final = f"metadata/{KEY}"
 _UNDONE: Final = frozenset({OperationState.FAILED, OperationState.ROLLED_BACK})
 _STACK_MISSING: Final = "stack-missing"
 """The code with which infra-openstack reports that an operation has found no stack."""

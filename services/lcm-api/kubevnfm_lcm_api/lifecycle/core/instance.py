@@ -36,6 +36,7 @@ COLLECTION = "vnf_instances"
 ON_UNREGISTERED_VIM: Final = "internal/isOnUnregisteredVim"
 OF_WORKLOAD_CLUSTER: Final = "internal/workload/cluster/name"
 DST_VNFD_ID: Final = "internal/dstVnfdId"
+REMAINS_OF: Final = "internal/remainsOf"
 """Paths that few instances have: a sparse index leads to those."""
 
 

@@ -1,0 +1,145 @@
+"""``/kubevnfm/v1/instances``: lists of VNF instances, and the tree of one with all that belongs to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_sol.lcm import OperationState, OperationType
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored
+
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.lifecycle.core import dependencies, drift
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.multicloud.vnf_lists import claimed_by
+from kubevnfm_lcm_api.views.instance_rows import LARGE, PREFIX, InstanceSummary, with_operations
+from kubevnfm_lcm_api.views.lists import Found, ListPage, Part, find_page, list_answer
+from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.tree.building import parts_of, tree_of
+from kubevnfm_lcm_api.views.tree.facts import TreeFacts
+from kubevnfm_lcm_api.views.tree.model import TreeView
+from kubevnfm_lcm_api.views.tree.ordering import arranged
+from kubevnfm_lcm_api.views.tree.reading import read_facts
+
+TAG: Final = "Views"
+_STATE: Final = Parameter("state", "In this state", values=("INSTANTIATED", "NOT_INSTANTIATED"))
+_VNFD: Final = Parameter("vnfdId", "Of this VNFD")
+_NAME: Final = Parameter("name", "Whose name begins so")
+_VIM: Final = Parameter("vimId", "With resources on this VIM")
+_PROBLEM: Final = Parameter("problem", "With a problem: see ``health``", values=("true",))
+_FILTERS: Final = (_STATE, _VNFD, _NAME, _VIM, _PROBLEM)
+_GROUP: Final = Parameter(
+    "group",
+    "Whether large groups of equal parts without a problem are one node; true unless given",
+    values=("true", "false"),
+)
+_AT_ONCE: Final = 300
+"""Parts of a tree from which on it is made in a thread."""
+_NEWEST_FIRST: Final = Sort("createdAt", descending=True)
+_BY_NAME: Final = Sort("vnfInstanceName")
+_LAST: Final = "\U0010ffff"
+"""Behind every character that a name has."""
+_MARKS: Final = (drift.PATH, dependencies.PATH, instances.REMAINS_OF)
+"""The marks of an instance with a problem; a sparse index leads to each."""
+_ANY_OPERATION: Final = tuple(each.value for each in OperationType)
+
+
+class InstancesPage(ListPage):
+    """A page of VNF instances."""
+
+    items: list[InstanceSummary]
+
+
+async def list_all(request: web.Request) -> web.Response:
+    """GET instances: newest first; by name with ``name``, by id with ``vimId`` and ``problem``."""
+    asked = read_page(request, _FILTERS)
+    store, sequence = context(request).store, views(request).sequence()
+    is_by_id = _PROBLEM.name in asked.filters or _VIM.name in asked.filters
+    found = await (_by_id if is_by_id else _in_order)(store, asked)
+    rows = await with_operations(store, found.items, api_root(request))
+    shown = [each.model_dump(mode="json", exclude_none=True) for each in rows]
+    return list_answer(request, asked, sequence, shown, found.after)
+
+
+async def _in_order(store: DocumentStore, asked: PageRequest) -> Found:
+    sort = _BY_NAME if _NAME.name in asked.filters else _NEWEST_FIRST
+    return await find_page(store, instances.COLLECTION, [Part([AllOf(_wanted(asked))], sort)], asked, exclude=LARGE)
+
+
+async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:
+    """Return a page by id: an index leads to the instances on a VIM, and one to each mark of a problem.
+
+    Operations that have failed and wait are few, and are read before their instances.
+    """
+    wanted, most = _wanted(asked), asked.limit + 1
+    after = None if asked.after is None else str(asked.after[0])
+
+    async def matching(*more: Filter) -> Sequence[Stored]:
+        behind = None if after is None else (after, after)
+        query = Query(AllOf([*wanted, *more]), after=behind, limit=most, exclude=LARGE)
+        return await store.find(instances.COLLECTION, query)
+
+    if _PROBLEM.name in asked.filters:
+        failed = claimed_by(store, wanted, (_ANY_OPERATION, [OperationState.FAILED_TEMP]), most, after)
+        parts = await asyncio.gather(failed, *(matching(Exists(path)) for path in _MARKS))
+    else:
+        parts = [await matching()]
+    merged = {each.id: each for part in parts for each in part}
+    listed = [merged[key] for key in sorted(merged)][:most]
+    return Found(listed[: asked.limit], [listed[asked.limit - 1].id] if len(listed) > asked.limit else None)
+
+
+def _wanted(asked: PageRequest) -> list[Filter]:
+    wanted: list[Filter] = []
+    for parameter, path in ((_STATE, "instantiationState"), (_VNFD, "vnfdId"), (_VIM, "internal/vimIds")):
+        if parameter.name in asked.filters:
+            wanted.append(Compare(path, Op.EQ, [asked.filters[parameter.name]]))
+    name = asked.filters.get(_NAME.name)
+    if name is not None:
+        wanted += prefixed("vnfInstanceName", name)
+    return wanted
+
+
+def prefixed(path: str, prefix: str) -> list[Filter]:
+    """Return the filters for texts that begin so: one range of an index."""
+    return [Compare(path, Op.GTE, [prefix]), Compare(path, Op.LT, [f"{prefix}{_LAST}"])]
+
+
+async def tree(request: web.Request) -> web.Response:
+    """GET instances/{id}/tree: the instance with all that belongs to it; what cannot be asked now is shown as stored."""
+    wanted = request.query.get(_GROUP.name, "true")
+    if wanted not in _GROUP.values:
+        raise InvalidInput(_GROUP.name, f"{' or '.join(_GROUP.values)} expected")
+    is_grouped = wanted == "true"
+    sequence = views(request).sequence()
+    facts = await read_facts(request, request.match_info["id"])
+    if parts_of(facts) < _AT_ONCE:
+        text = _tree(facts, sequence, is_grouped)
+    else:
+        # In a thread: 5,000 objects take some tenths of a second.
+        text = await asyncio.to_thread(_tree, facts, sequence, is_grouped)
+    return web.json_response(text=text)
+
+
+def _tree(facts: TreeFacts, sequence: str, is_grouped: bool) -> str:
+    root = arranged(tree_of(facts), group=is_grouped)
+    return TreeView(sequence=sequence, root=root).model_dump_json(exclude_none=True)
+
+
+def routes() -> list[Route]:
+    """Return the routes of instances."""
+    many = f"{PREFIX}/instances"
+    page = {200: Answer("A page; Link names the next one", InstancesPage)}
+    shown = {200: Answer("The instance with all that belongs to it", TreeView)}
+    return [
+        Route(TAG, "GET", many, list_all, "List VNF instances", page, query=(*_FILTERS, *PARAMETERS)),
+        Route(
+            TAG, "GET", f"{many}/{{id}}/tree", tree, "Show a VNF instance with all its parts", shown, query=(_GROUP,)
+        ),
+    ]

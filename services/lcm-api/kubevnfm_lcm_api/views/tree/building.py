@@ -1,0 +1,203 @@
+"""Makes the tree of a VNF from the facts about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_kit.json_types import JsonMapping
+
+from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
+from kubevnfm_lcm_api.lifecycle.core.instance import ReleaseDeployment, StackDeployment
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import is_of_control_plane
+from kubevnfm_lcm_api.views.causes.wording import line
+from kubevnfm_lcm_api.views.instance_rows import (
+    PREFIX,
+    Health,
+    InstanceSummary,
+    drift_mark,
+    judged,
+    kind_of,
+    shown_operation,
+)
+from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, Placed, TreeFacts
+from kubevnfm_lcm_api.views.tree.machines import stack_node
+from kubevnfm_lcm_api.views.tree.model import Node
+from kubevnfm_lcm_api.views.tree.objects import release_node
+from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing
+
+_OF_LINK: Final[Mapping[str, Health]] = {"READY": "ok", "DEGRADED": "problem", "FAILED": "problem"}
+_OF_VOLUME: Final[Mapping[str, Health]] = {"Reserved": "ok", "Bound": "ok", "Released": "ok", "Failed": "problem"}
+"""Any other state changes by itself."""
+
+
+def tree_of(facts: TreeFacts) -> Node:
+    """Return the tree of a VNF, neither arranged nor grouped."""
+    vnf, document = facts.record.vnf, facts.document
+    drift = drift_of(vnf.metadata)
+    health, text, since = judged(document, facts.operation, drift)
+    return Node(
+        kind="vnf",
+        id=vnf.id,
+        name=vnf.vnf_instance_name or vnf.id,
+        type=kind_of(document),
+        state=vnf.instantiation_state,
+        health=health,
+        text=text,
+        since=since,
+        href=f"{facts.root}/vnflcm/v2/vnf_instances/{vnf.id}",
+        drift=None if drift is None else drift_mark(drift),
+        children=list(_children(facts)),
+    )
+
+
+def parts_of(facts: TreeFacts) -> int:
+    """Return about how many nodes the tree has, without making it."""
+    held, stack = facts.record.release, facts.record.stack
+    release = held.release if held is not None else None
+    counts = [] if release is None else [len(release.objects), len(release.pods), len(release.hooks)]
+    if stack is not None and stack.resources is not None:
+        counts += [len(stack.resources.servers), len(stack.resources.networks), len(stack.resources.volumes)]
+    if isinstance(facts.placed, Placed):
+        counts.append(len(facts.placed.resources))
+    return sum(counts) + len(facts.on_vim.rows)
+
+
+def _children(facts: TreeFacts) -> Iterator[Node]:
+    if facts.operation is not None:
+        yield _operation(facts, facts.operation)
+    for deployment in facts.record.internals.deployments:
+        connection = facts.record.vnf.vim_connection_info.get(deployment.vim_key)
+        ground = standing(facts, connection.vim_id if connection is not None else None)
+        if isinstance(deployment, StackDeployment):
+            yield stack_node(facts, deployment, ground)
+        elif isinstance(deployment, ReleaseDeployment) and deployment.release is not None:
+            yield release_node(facts, deployment.release, ground)
+    yield from _workload(facts)
+    yield from (_link(facts, link_id, known) for link_id, known in facts.links.items())
+    yield from (_volume(facts, volume_id, known) for volume_id, known in facts.volumes.items())
+    own = facts.record.internals.cluster_vim_id
+    if own is not None:
+        yield _vim(facts, own)
+
+
+def _operation(facts: TreeFacts, document: JsonMapping) -> Node:
+    shown = shown_operation(document, facts.root)
+    has_failed = shown.state == "FAILED_TEMP"
+    detail = (document.get("error") or {}).get("detail") if has_failed else None
+    return Node(
+        kind="operation",
+        id=shown.id,
+        name=shown.operation,
+        state=shown.state,
+        health="problem" if has_failed else "progressing",
+        text=line(detail) if detail else None,
+        since=shown.stateEnteredTime,
+        href=shown.href,
+    )
+
+
+def _workload(facts: TreeFacts) -> Iterator[Node]:
+    workload = facts.record.internals.workload
+    if workload is None:
+        return
+    yield Node(
+        kind="workload-cluster",
+        name=workload.cluster.name,
+        type="Cluster",
+        health="ok",
+        place=workload.cluster.namespace,
+        children=[
+            Node(
+                kind="machine",
+                id=machine.uid,
+                name=machine.name,
+                type="Machine",
+                role="control-plane" if is_of_control_plane(machine) else machine.vdu_id or machine.owner,
+                health="ok",
+                addresses=list(machine.addresses) or None,
+                place=machine.node,
+            )
+            for machine in workload.machines
+        ],
+    )
+
+
+def _vim(facts: TreeFacts, vim_id: str) -> Node:
+    seen = seen_vim(facts.vims[vim_id], vim_id)
+    on_it = [_on_vim(each) for each in facts.on_vim.rows]
+    if facts.on_vim.are_more:
+        on_it.append(Node(kind="more", name=f"further VNFs: {PREFIX}/instances?vimId={vim_id}", health="ok"))
+    return Node(
+        kind="vim",
+        id=vim_id,
+        name=seen.name,
+        type=seen.type,
+        state=seen.state,
+        health=seen.health,
+        text=seen.text,
+        href=f"{facts.root}{PREFIX}/vims/{vim_id}",
+        children=on_it,
+    )
+
+
+def _on_vim(row: InstanceSummary) -> Node:
+    return Node(
+        kind="vnf",
+        id=row.id,
+        name=row.name or row.id,
+        type=row.kind,
+        state=row.state,
+        health=row.health,
+        text=row.text,
+        since=row.since,
+        href=row.href,
+        drift=row.drift,
+    )
+
+
+def _link(facts: TreeFacts, link_id: str, known: Known[VirtualLink]) -> Node:
+    stored = next(each for each in facts.record.internals.networks if each.virtual_link_id == link_id)
+    href = f"{facts.root}/multicloud/v1/virtual-links/{link_id}"
+    if isinstance(known, Away | Gone):
+        health: Health = "problem" if isinstance(known, Gone) else "unknown"
+        return Node(
+            kind="virtual-link", id=link_id, name=stored.link.name, type=stored.link.type, health=health,
+            text=line(known.reason), href=href,
+        )  # fmt: skip
+    health = _OF_LINK.get(known.status, "progressing")
+    return Node(
+        kind="virtual-link",
+        id=link_id,
+        name=known.name,
+        type=known.type,
+        state=known.status,
+        health=health,
+        text=line(known.status_detail or f"the link is {known.status}") if health != "ok" else None,
+        since=known.updated_at if health != "ok" else None,
+        href=href,
+    )
+
+
+def _volume(facts: TreeFacts, volume_id: str, known: Known[PersistentVolume]) -> Node:
+    stored = next(each for each in facts.record.internals.volumes if each.persistent_volume_id == volume_id)
+    href = f"{facts.root}/multicloud/v1/persistent-volumes/{volume_id}"
+    if isinstance(known, Away | Gone):
+        health: Health = "problem" if isinstance(known, Gone) else "unknown"
+        return Node(
+            kind="persistent-volume", id=volume_id, name=stored.claim_name, health=health, text=line(known.reason),
+            href=href,
+        )  # fmt: skip
+    health = _OF_VOLUME.get(known.phase, "progressing")
+    return Node(
+        kind="persistent-volume",
+        id=volume_id,
+        name=known.name,
+        type=known.storage_class,
+        state=known.phase,
+        health=health,
+        text=line(known.phase_detail or f"the volume is {known.phase}") if health != "ok" else None,
+        href=href,
+    )

@@ -1,0 +1,71 @@
+"""All that a tree is made of: what is stored, and what was asked of others; what could not be asked says why. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_kit.json_types import JsonMapping
+
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.views.instance_rows import InstanceSummary
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Away:
+    """It could not be read now."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Its owner does not have it."""
+
+    reason: str
+
+
+Known: TypeAlias = T | Away | Gone
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The pods and virtual machines of a VNF that the inventory has."""
+
+    resources: Sequence[InventoryResource]
+    are_more: bool = False
+
+
+@dataclass(frozen=True)
+class OnVim:
+    """The VNFs that have resources on the VIM which a cluster became."""
+
+    rows: Sequence[InstanceSummary]
+    are_more: bool = False
+
+
+@dataclass(frozen=True)
+class TreeFacts:
+    """The facts about one instance."""
+
+    record: InstanceRecord
+    document: JsonMapping
+    """The same as it is stored."""
+    operation: JsonMapping | None
+    """The document of the operation that has claimed it."""
+    now: datetime
+    root: str
+    """The root of links."""
+    vims: Mapping[str, Known[JsonMapping]] = field(default_factory=dict)
+    """By id: those that it stands on, and the one that its cluster became; as vim-registry shows them."""
+    placed: Known[Placed] = field(default_factory=lambda: Placed(()))
+    links: Mapping[str, Known[VirtualLink]] = field(default_factory=dict)
+    volumes: Mapping[str, Known[PersistentVolume]] = field(default_factory=dict)
+    on_vim: OnVim = field(default_factory=lambda: OnVim(()))

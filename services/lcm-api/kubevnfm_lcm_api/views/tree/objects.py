@@ -1,0 +1,186 @@
+"""The Kubernetes objects of a release with their pods. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubevnfm_clients.multicloud.inventory import CURRENT, InventoryResource
+from kubevnfm_events.objects import ObjectFacts, PodFacts
+
+from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.views.causes.wording import line
+from kubevnfm_lcm_api.views.instance_rows import Health
+from kubevnfm_lcm_api.views.tree.facts import Placed, TreeFacts
+from kubevnfm_lcm_api.views.tree.model import Node
+from kubevnfm_lcm_api.views.tree.standing import Standing
+
+Key = tuple[str, str | None, str]
+_WORKLOADS: Final = frozenset(
+    {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "VirtualMachine"}
+    | {"VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"}
+)
+_OF_PHASE: Final[Mapping[str, Health]] = {"Running": "ok", "Succeeded": "ok", "Failed": "problem", "Unknown": "unknown"}
+"""Any other phase is one on the way to Running."""
+_PATIENCE: Final = timedelta(minutes=5)
+"""A pod that is so long on its way has a problem."""
+_WHAT: Final = {
+    "missing": "another party has deleted it",
+    "replaced": "another object has its name",
+    "changed": "another party has changed it",
+}
+
+
+def release_node(facts: TreeFacts, release: Release, ground: Standing) -> Node:
+    """Return the release with its objects, each with its pods."""
+    drift = drift_of(facts.record.vnf.metadata)
+    pods = list(_pods(facts, release, ground))
+    pods_of = _by_object(release.objects, pods)
+    marks = {} if drift is None else {_key(each.kind, each.namespace, each.name): each.what for each in drift.objects}
+    lost = drift is not None and drift.state == "MISSING"
+    children = [
+        _object(each, marks, drift, ground, pods_of.pop(_place(each), ()), lost=lost) for each in release.objects
+    ]
+    children += [node for rest in pods_of.values() for node in rest]
+    children += [
+        Node(
+            kind="hook",
+            id=each.uid,
+            name=each.name,
+            type=each.kind,
+            role=each.hook,
+            health="ok" if each.has_succeeded else "problem",
+            text=None if each.has_succeeded else f"the hook has not succeeded when it ran last, at {each.hook}",
+        )
+        for each in release.hooks
+    ]
+    if isinstance(facts.placed, Placed) and facts.placed.are_more:
+        children.append(Node(kind="more", name="further pods: /multicloud/v1/inventory/resources", health="unknown"))
+    return Node(
+        kind="release",
+        name=release.namespace,
+        type="Namespace",
+        state=drift.state if drift is not None else None,
+        health="problem" if lost else "ok" if ground.doubt is None else "unknown",
+        text=line(drift.reason) if lost and drift is not None else ground.doubt,
+        since=drift.since if lost and drift is not None else None,
+        vimId=ground.vim_id,
+        children=children,
+    )
+
+
+def _object(
+    each: ObjectFacts,
+    marks: Mapping[Key, str],
+    drift: Drift | None,
+    ground: Standing,
+    pods: Sequence[Node],
+    *,
+    lost: bool,
+) -> Node:
+    what = "missing" if lost else marks.get(_place(each))
+    has_problem = what is not None and drift is not None
+    return Node(
+        kind="object",
+        id=each.uid,
+        name=each.name,
+        type=each.kind,
+        role=each.vdu_id,
+        state=what,
+        health="problem" if has_problem else "ok" if ground.doubt is None else "unknown",
+        text=_WHAT[what] if what is not None and has_problem else ground.doubt or _restart(each),
+        since=drift.since if has_problem and drift is not None else None,
+        children=list(pods),
+    )
+
+
+def _restart(each: ObjectFacts) -> str | None:
+    return "a change waits for the next start of the machine" if each.restart_required else None
+
+
+def _pods(facts: TreeFacts, release: Release, ground: Standing) -> Iterator[tuple[Node, str | None]]:
+    """Yield the pods and virtual machines, each with its namespace: as the inventory has them, else as they are stored."""
+    # Those of a workload cluster are its machines.
+    stored = () if facts.record.internals.workload is not None else release.pods
+    if isinstance(facts.placed, Placed) and (facts.placed.resources or not stored):
+        yield from ((_placed(each, facts.now), each.namespace) for each in facts.placed.resources)
+        return
+    known = facts.placed
+    doubt = "the inventory has no pods of this VNF" if isinstance(known, Placed) else line(known.reason)
+    yield from ((_stored(each, ground.doubt or doubt), each.namespace) for each in stored)
+
+
+def _placed(each: InventoryResource, now: datetime) -> Node:
+    health, text = _OF_PHASE.get(each.phase, "progressing"), None
+    if each.watch != CURRENT:
+        health, text = "unknown", line(f"the cluster cannot be watched: {each.watch}. {each.watch_detail}".rstrip(". "))
+    elif health == "progressing":
+        since = datetime.fromisoformat(each.changed_at) if each.changed_at else now
+        health = "problem" if now - since > _PATIENCE else "progressing"
+        where = "" if each.node else ", and it has no node yet"
+        text = f"the phase is {each.phase or 'not known'}{where}"
+    elif health != "ok":
+        text = f"the phase is {each.phase}"
+    return Node(
+        kind="pod",
+        id=each.uid,
+        name=each.name,
+        type=each.kind,
+        role=each.vdu_id,
+        state=each.phase or None,
+        health=health,
+        text=text,
+        since=each.changed_at if health != "ok" else None,
+        addresses=list(dict.fromkeys(one for network in each.networks for one in network.addresses)) or None,
+        place=each.node or None,
+    )
+
+
+def _stored(each: PodFacts, doubt: str) -> Node:
+    return Node(
+        kind="pod",
+        id=each.uid,
+        name=each.name,
+        type="Pod",
+        role=each.vdu_id,
+        health="unknown",
+        text=doubt,
+        addresses=list(each.addresses) or None,
+        place=each.node,
+    )
+
+
+def _by_object(objects: Sequence[ObjectFacts], pods: Iterable[tuple[Node, str | None]]) -> dict[Key | None, list[Node]]:
+    """Return the pods by the object that makes them: that of the VDU, or the one whose name theirs begins with; None: no object."""
+    of_vdu: dict[str, Key] = {}
+    of_name: dict[tuple[str | None, str], Key] = {}
+    for each in objects:
+        if each.kind in _WORKLOADS:
+            of_name[each.namespace, each.name] = _place(each)
+        if each.vdu_id is not None:
+            of_vdu.setdefault(each.vdu_id, _place(each))
+    found: dict[Key | None, list[Node]] = defaultdict(list)
+    for node, namespace in pods:
+        key = _by_name(of_name, namespace, node.name) or of_vdu.get(node.role or "")
+        found[key].append(node)
+    return found
+
+
+def _by_name(of_name: Mapping[tuple[str | None, str], Key], namespace: str | None, name: str) -> Key | None:
+    # web-7d9f-abcde: a pod; web-7d9f: a ReplicaSet; web: the Deployment.
+    while name:
+        if (namespace, name) in of_name:
+            return of_name[namespace, name]
+        name = name.rpartition("-")[0]
+    return None
+
+
+def _place(each: ObjectFacts) -> Key:
+    return _key(each.kind, each.namespace, each.name)
+
+
+def _key(kind: str, namespace: str | None, name: str) -> Key:
+    return kind, namespace, name

@@ -1,0 +1,223 @@
+"""``/kubevnfm/v1/instances``: lists of VNF instances, and the tree of one, as people and the page ask for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kubevnfm_clients.http import ServiceUnavailable
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_events.stacks import ResourcesCreated
+from worlds.cnf_world import deployed
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import World, lcm_world
+
+INSTANCES = "/kubevnfm/v1/instances"
+DRIFT = {"state": "CHANGED", "since": "2026-11-26T10:00:00Z", "reason": "web: changed by kubectl"}
+
+
+async def listed(world: World, query: str = "") -> list[dict[str, Any]]:
+    """Return all instances of a list, page by page."""
+    rows, href = list[dict[str, Any]](), f"{INSTANCES}?{query}"
+    while href:
+        page = (await world.call("GET", href)).must(200).json
+        rows += page["items"]
+        href = page.get("next", "").removeprefix(world.url)
+    return rows
+
+
+async def test_lists_have_filters_and_pages(world: World) -> None:
+    """Newest first; by name with a name; each problem is found, whatever says it, and once."""
+    assert await listed(world) == []
+    package = await world.sample()
+    names = ("edge-1", "edge-2", "core-1", "edgy", "machine")
+    ids = [await world.create(vnfInstanceName=name) for name in names]
+    await world.reached(await world.instantiate(ids[0]), "COMPLETED")
+    world.twins.failing.add("infra.openstack.create_resources")
+    failed = await world.instantiate(ids[1])
+    await world.reached(failed, "FAILED_TEMP")
+    await world.store.update("vnf_instances", ids[0], {"metadata/kubevnfm_drift": DRIFT})
+    await world.store.update("vnf_instances", ids[1], {"metadata/kubevnfm_drift": DRIFT})
+    await world.store.update("vnf_instances", ids[2], {"internal/remainsOf": "an-operation"})
+    names_by_query = {
+        "": ["machine", "edgy", "core-1", "edge-2", "edge-1"],
+        "limit=2": ["machine", "edgy", "core-1", "edge-2", "edge-1"],
+        "name=edge": ["edge-1", "edge-2"],
+        "name=edge&limit=1": ["edge-1", "edge-2"],
+        "name=": ["core-1", "edge-1", "edge-2", "edgy", "machine"],
+        "state=INSTANTIATED": ["edge-1"],
+        "state=NOT_INSTANTIATED&limit=3": ["machine", "edgy", "core-1", "edge-2"],
+        f"vnfdId={package['vnfdId']}&name=core": ["core-1"],
+        f"vnfdId={package['vnfdId']}&limit=2": ["machine", "edgy", "core-1", "edge-2", "edge-1"],
+        "vnfdId=none": [],
+    }
+    for query, wanted in names_by_query.items():
+        assert [each.get("name") for each in await listed(world, query)] == wanted, query
+    by_id = {
+        "problem=true": {"edge-1", "edge-2", "core-1"},
+        "problem=true&limit=1": {"edge-1", "edge-2", "core-1"},
+        "problem=true&name=edge-2": {"edge-2"},
+        "problem=true&state=INSTANTIATED": {"edge-1"},
+        "vimId=vim-1": {"edge-1", "edge-2"},
+        "vimId=vim-1&limit=1": {"edge-1", "edge-2"},
+        "vimId=vim-1&problem=true": {"edge-1", "edge-2"},
+        "vimId=none": set(),
+    }
+    for query, found in by_id.items():
+        rows = await listed(world, query)
+        assert sorted(each["name"] for each in rows) == sorted(found), query
+        assert [each["id"] for each in rows] == sorted(each["id"] for each in rows), query
+
+    by = {each["id"]: each for each in await listed(world)}
+    drifted, broken, fresh = by[ids[0]], by[ids[1]], by[ids[4]]
+    assert (drifted["kind"], drifted["health"], drifted["vimIds"]) == ("machines", "problem", ["vim-1"])
+    assert drifted["drift"] == DRIFT
+    assert (drifted["text"], drifted["since"]) == (DRIFT["reason"], DRIFT["since"])
+    assert (broken["operation"]["id"], broken["operation"]["state"]) == (failed, "FAILED_TEMP")
+    assert broken["text"].startswith("INSTANTIATE has failed: create_resources: no host")
+    assert fresh["health"] == "ok"
+    assert not {"kind", "operation", "drift", "text"} & set(fresh)
+
+
+async def test_what_lists_and_trees_do_not_take_is_refused(world: World) -> None:
+    for query in ("state=RUNNING", "problem=false", "limit=0", "limit=1001", "nextpage_opaque_marker=x", "size=1"):
+        (await world.call("GET", f"{INSTANCES}?{query}")).problem(400)
+    missing = f"{INSTANCES}/00000000-0000-4000-8000-000000000000/tree"
+    (await world.call("GET", missing)).problem(404)
+    (await world.call("GET", f"{missing}?group=perhaps")).problem(400)
+
+
+async def test_a_page_costs_the_same_in_a_large_collection(tmp_path: Path) -> None:
+    """However many instances and operations there are, a page is one query of instances and one of operations."""
+    async with lcm_world(tmp_path) as world:
+        await world.sample()
+        for number in range(3):
+            await world.reached(await world.instantiate(await world.create(vnfInstanceName=f"n{number}")), "COMPLETED")
+        asked = list[str]()
+        find = world.store.find
+
+        async def counted(collection: str, query: Any) -> Any:
+            found = await find(collection, query)
+            asked.append(f"{collection}:{len(found)}")
+            return found
+
+        world.store.find = counted  # type: ignore[method-assign]
+        (await world.call("GET", f"{INSTANCES}?limit=1")).must(200)
+        assert [each for each in asked if each.startswith("vnf_")] == ["vnf_instances:2"]
+
+
+async def tree(world: World, instance_id: str, query: str = "") -> dict[str, Any]:
+    """Return the root of the tree of an instance."""
+    shown = (await world.call("GET", f"{INSTANCES}/{instance_id}/tree{query}")).must(200).json
+    assert shown["sequence"]
+    root: dict[str, Any] = shown["root"]
+    return root
+
+
+def below(node: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Return the nodes of a kind."""
+    return [*([node] if node["kind"] == kind else []), *(one for each in node["children"] for one in below(each, kind))]
+
+
+async def test_a_tree_shows_the_machines_of_a_cluster_the_vim_that_it_became_and_the_vnfs_on_it(world: World) -> None:
+    await world.sample("cluster")
+    world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=RESOURCES)
+    cluster = await world.create("cluster", vnfInstanceName="edge")
+    await world.reached(await world.instantiate(cluster, "cluster"), "COMPLETED")
+    root = await tree(world, cluster)
+    assert (root["name"], root["type"], root["state"], root["health"]) == ("edge", "cluster", "INSTANTIATED", "problem")
+    (stack,) = below(root, "stack")
+    servers = {each["id"]: each for each in below(stack, "server")}
+    assert {each["role"] for each in servers.values()} == {"master", "worker"}
+    assert servers["server-w1"]["addresses"] == ["10.10.0.5"]
+    (vim,) = below(root, "vim")
+    assert (vim["health"], vim["text"]) == ("problem", f"VIM {vim['id']} does not exist")
+
+    world.vims.add(vim["id"], "kubernetes", status="UNREACHABLE", status_reason="no answer within 10 s")
+    (vim,) = below(await tree(world, cluster), "vim")
+    assert (vim["state"], vim["health"], vim["text"]) == ("UNREACHABLE", "problem", "no answer within 10 s")
+    world.vims.records[vim["id"]]["status"] = "ACTIVE"
+    cnf = await deployed(world)
+    await world.store.update("vnf_instances", cnf, {"internal/vimIds": [vim["id"]], "metadata/kubevnfm_drift": DRIFT})
+    root = await tree(world, cluster)
+    (on_it,) = below(below(root, "vim")[0], "vnf")
+    assert (on_it["id"], on_it["health"], on_it["text"]) == (cnf, "problem", DRIFT["reason"])
+    assert root["health"] == "ok", "a cluster is well, although a VNF on it is not"
+
+    found = {
+        "state": "INCOMPLETE",
+        "since": "2026-11-26T10:00:00Z",
+        "reason": "a machine is gone",
+        "vnfc_ids": ["vnfc-w2"],
+    }
+    await world.store.update("vnf_instances", cluster, {"metadata/kubevnfm_drift": found})
+    root = await tree(world, cluster)
+    first = below(root, "stack")[0]["children"][0]
+    assert (first["id"], first["health"], first["since"]) == ("server-w2", "problem", found["since"])
+    assert root["drift"]["vnfcIds"] == ["vnfc-w2"]
+
+
+def a_pod(instance_id: str, name: str, **more: Any) -> InventoryResource:
+    """Return a pod as the inventory shows it."""
+    facts: dict[str, Any] = {
+        "id": name, "vim_id": "k8s", "vnf_id": instance_id, "api_version": "v1", "kind": "Pod", "namespace": "default",
+        "name": name, "uid": f"uid-{name}", "node": "worker-1", "phase": "Running", "vdu_id": "VDU1",
+        "created_at": "2026-11-26T10:00:00Z", "changed_at": "2026-11-26T10:00:00Z", "watch": "current",
+    }  # fmt: skip
+    return InventoryResource(**{**facts, **more})
+
+
+async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(world: World) -> None:
+    """If the inventory cannot be asked, its objects are shown as they are stored, with the reason; that is no error."""
+    cnf = await deployed(world)
+    (release,) = below(await tree(world, cnf), "release")
+    pods = {each["name"]: each for each in below(release, "pod")}
+    assert {(each["health"], each["text"]) for each in pods.values()} == {
+        ("unknown", "the inventory has no pods of this VNF")
+    }
+
+    world.inventory.resources = [
+        *(a_pod(cnf, f"web-7d9f-{number:02}") for number in range(12)),
+        a_pod(cnf, "web-7d9f-new", phase="Pending", node=""),
+        a_pod("another", "web-of-another"),
+    ]
+    root = await tree(world, cnf)
+    (release,) = below(root, "release")
+    web, pages = release["children"]
+    assert (web["type"], web["name"], web["health"]) == ("Deployment", "web", "problem")
+    assert (pages["type"], pages["health"]) == ("ConfigMap", "ok")
+    pending, others = web["children"]
+    assert (pending["name"], pending["state"], pending["health"]) == ("web-7d9f-new", "Pending", "problem")
+    assert pending["text"] == "the phase is Pending, and it has no node yet"
+    assert (others["name"], others["count"], others["health"]) == ("12 Pods of VDU1", 12, "ok")
+    assert root["health"] == "problem"
+    assert len(below(await tree(world, cnf, "?group=false"), "pod")) == 13
+
+    world.inventory.resources = [a_pod(cnf, "web-1", watch="stale since 2026-11-26T11:00:00Z", watch_detail="no route")]
+    (pod,) = below(await tree(world, cnf), "pod")
+    text = "the cluster cannot be watched: stale since 2026-11-26T11:00:00Z. no route"
+    assert (pod["health"], pod["text"]) == ("unknown", text)
+
+    world.inventory.failure = ServiceUnavailable("infra-k8s does not answer (TimeoutError)")
+    world.vims.records["k8s"].update(status="UNREACHABLE", status_reason="no route")
+    root = await tree(world, cnf)
+    assert {(each["health"], each["text"]) for each in [*below(root, "object"), *below(root, "pod")]} == {
+        ("unknown", "VIM k8s: no route")
+    }
+    gone = {"kind": "Deployment", "namespace": "default", "name": "web", "what": "missing"}
+    drift = {**DRIFT, "state": "INCOMPLETE", "missing": 1, "objects": [gone]}
+    await world.store.update("vnf_instances", cnf, {"metadata/kubevnfm_drift": drift})
+    first = below(await tree(world, cnf), "release")[0]["children"][0]
+    assert (first["name"], first["state"], first["health"]) == ("web", "missing", "problem")
+
+
+async def test_a_tree_shows_the_operation_that_runs(world: World) -> None:
+    operation = await world.an_operation_in("FAILED_TEMP") if await world.sample() else ""
+    instance = (await world.operation(operation))["vnfInstanceId"]
+    root = await tree(world, instance)
+    first = root["children"][0]
+    assert (first["kind"], first["id"], first["state"], first["health"]) == (
+        "operation", operation, "FAILED_TEMP", "problem",
+    )  # fmt: skip
+    assert "no host" in first["text"]
+    assert (root["health"], root["state"]) == ("problem", "NOT_INSTANTIATED")
