@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ lock: | $(UV) ## Updates requirements.lock and the lock file of each image from 
 	@for name in $(notdir $(wildcard services/*)) lab; do \
 	    $(UV) export -q --frozen --package kubevnfm-$$name --no-dev --no-editable --format requirements-txt --no-header --no-annotate \
 	        -o deploy/base/locks/$$name.lock || exit 1; done
+
+page: .venv/.ready | $(UV) ## Builds the web page of services/lcm-api/page, with a Node of its own; docs/page.md
+	@services/lcm-api/page/page.sh build
 
 samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
 	@PYTHONPATH=tests/support $(BIN)/python -m packages.pack_samples $(SAMPLES)
@@ -132,7 +135,7 @@ fuzz-readers: .venv/.ready ## Tries changed and made-up inputs with each reader 
 	@KUBEVNFM_FUZZ_SECONDS=$${KUBEVNFM_FUZZ_SECONDS:-600} $(PYTEST) -n $(WORKERS) tests/fuzz_readers $(ARGS)
 
 # One run of mypy checks everything. Links give each folder of tests a package name of its own, because many have a `conftest`.
-lint: .venv/.ready ## Checks style, language, types, import rules and scripts
+lint: .venv/.ready | $(UV) ## Checks style, language, types, import rules, scripts and the built web page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/language
@@ -142,6 +145,7 @@ lint: .venv/.ready ## Checks style, language, types, import rules and scripts
 	$(BIN)/lint-imports
 	@tests/support/servers/install.sh shellcheck
 	shellcheck $$(git ls-files '*.sh' .ci/run)
+	services/lcm-api/page/page.sh check
 	@$(MAKE) --no-print-directory audit
 
 .run/audit/.ready: tests/audit/requirements.txt | $(UV)

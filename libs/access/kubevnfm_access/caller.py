@@ -47,6 +47,12 @@ _DRY_RUNS: Final = re.compile(r"/multicloud/v1/vnf_instances(/[^/]+(/rollback)?)
 """The paths whose POST and PATCH have it."""
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
+LOGIN: Final = "/kubevnfm/v1/login"
+"""How one can log in."""
+SESSION: Final = "/kubevnfm/v1/session"
+"""The caller's session, which each caller may begin and end."""
+PAGE: Final = "/ui"
+"""The web page, whose files hold no data."""
 _SIGNED: Final = ("POST", CALLBACK_PATH)
 """Senders of credentials are no callers with roles: each signs with the key of its VNF instance."""
 
@@ -79,7 +85,7 @@ def is_changing(method: str) -> bool:
 
 def is_open(method: str, path: str) -> bool:
     """Return whether a request needs no credentials of the public API (api.md 6.1)."""
-    return path == "/" or is_for_machines(method, path)
+    return path in {"/", LOGIN, PAGE} or path.startswith(f"{PAGE}/") or is_for_machines(method, path)
 
 
 def is_for_machines(method: str, path: str) -> bool:
@@ -90,7 +96,7 @@ def is_for_machines(method: str, path: str) -> bool:
 def needed_role(method: str, path: str, *, is_dry_run: bool = False) -> Role:
     """Return the role that a request needs; an unlisted path needs the highest. ``is_dry_run``: whether it has `DRY_RUN`."""
     is_asking = is_dry_run and method in {"POST", "PATCH"} and _DRY_RUNS.fullmatch(path) is not None
-    if is_asking or not is_changing(method):
+    if is_asking or not is_changing(method) or path == SESSION:
         return Role.READER
     return Role.OPERATOR if path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
 

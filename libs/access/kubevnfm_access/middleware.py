@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
@@ -14,15 +14,32 @@ from aiohttp import web
 from kubevnfm_access.caller import DRY_RUN, Caller, is_changing, is_for_machines, is_open
 from kubevnfm_access.certificates import forwarded_certificate
 from kubevnfm_access.credentials import Credentials
-from kubevnfm_access.errors import Forbidden
+from kubevnfm_access.errors import Forbidden, Unauthenticated
 from kubevnfm_access.gate import Gate, check_right
 from kubevnfm_access.hosts import AuthenticationOff, KnownHosts, UnknownHost, is_loopback_address, name_of
+from kubevnfm_access.sessions import CHALLENGE, PAGE_HEADER, Sessions, key_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FOR: Final = re.compile(r"for=([^;,\s]+)", re.IGNORECASE)
 
 CALLER: Final = web.RequestKey("caller", Caller)
+
+
+@dataclass(frozen=True, repr=False)
+class _Session:
+    """The session that a request's cookie names."""
+
+    sessions: Sessions
+    key: str
+
+    async def credentials(self) -> Credentials | None:
+        """Return what it stands for; None if it has ended."""
+        return await self.sessions.credentials(self.key)
+
+    async def end(self) -> None:
+        """End it."""
+        await self.sessions.end(self.key)
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,9 +50,13 @@ class Admission:
     credentials: Credentials
     method: str
     path: str
+    session: _Session | None = None
+    """The session that carries the request; None: its headers or its certificate do."""
 
     async def again(self, caller: Caller) -> Caller | None:
-        """Return the present state of ``caller``; None if its credentials are not valid any more."""
+        """Return the present state of ``caller``; None if its credentials are not valid any more, or its session has ended."""
+        if self.session is not None and await self.session.credentials() is None:
+            return None
         return await self.gate.again(caller, self.credentials, self.method, self.path)
 
 
@@ -109,6 +130,19 @@ class Proxies:
         if site != self._host(request).lower() and name_of(site) not in self.hosts.names:
             raise Forbidden("Origin: a page of another site may not change anything here")
 
+    def check_own_page(self, request: web.Request) -> None:
+        """Raise Forbidden if something would be changed, unless a page of this very host and port says that it is the sender.
+
+        Browsers send a session's cookie with requests of pages of another port of this host, too (RFC 6265 8.5).
+        """
+        given = [origin.partition("://")[2].lower() for origin in request.headers.getall("Origin", [])]
+        if is_changing(request.method) and given != [self._host(request).lower()]:
+            raise Forbidden("Origin: in a session only a page of this gateway may change anything")
+
+    def is_tls(self, request: web.Request) -> bool:
+        """Return whether the caller uses TLS: here, or at a trusted proxy."""
+        return self.root(request).startswith("https://")
+
     def _host(self, request: web.Request) -> str:
         """Return the host that the caller has named; "" for none, or for several."""
         given = request.headers.getall("Host", [])
@@ -156,7 +190,7 @@ def _local_address(request: web.Request) -> tuple[str, int]:
 PROXIES: Final = web.AppKey("proxies", Proxies)
 
 
-def admitted(gate: Gate, proxies: Proxies) -> Any:
+def admitted(gate: Gate, proxies: Proxies, sessions: Sessions | None = None) -> Any:
     """Return the middleware. It reports an unknown path or method before missing credentials (api.md 1.2)."""
 
     @web.middleware
@@ -172,9 +206,37 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
                 auth_token=request.headers.get("X-Auth-Token"),
                 certificate=proxies.certificate(request),
             )
-            caller = request[CALLER] = await gate.admit(credentials, address=proxies.address(request))
+            session = None if sessions is None or gate.is_open else _session(request, sessions, proxies)
+            if session is not None and (stood_for := await session.credentials()) is not None:
+                proxies.check_own_page(request)
+                credentials = replace(stood_for, certificate=credentials.certificate)
+            else:
+                session = None
+            caller = request[CALLER] = await _caller(request, gate, proxies, credentials, session)
             check_right(caller, request.method, request.path, is_dry_run=DRY_RUN in request.query)
-            request[ADMISSION] = Admission(gate, credentials, request.method, request.path)
+            request[ADMISSION] = Admission(gate, credentials, request.method, request.path, session)
         return await handler(request)
 
     return admit
+
+
+def _session(request: web.Request, sessions: Sessions, proxies: Proxies) -> _Session | None:
+    """Return the session that the cookie names; None without a cookie, or where headers have credentials."""
+    if "Authorization" in request.headers or "X-Auth-Token" in request.headers:
+        return None
+    key = key_of(request, is_tls=proxies.is_tls(request))
+    return None if key is None else _Session(sessions, key)
+
+
+async def _caller(
+    request: web.Request, gate: Gate, proxies: Proxies, credentials: Credentials, session: _Session | None
+) -> Caller:
+    """Return the caller. Raises what `Gate.admit` does; a session whose credentials are refused has ended."""
+    try:
+        return await gate.admit(credentials, address=proxies.address(request))
+    except Unauthenticated as refusal:
+        if session is not None:
+            await session.end()
+        if PAGE_HEADER in request.headers:
+            raise Unauthenticated(str(refusal), [CHALLENGE]) from refusal
+        raise

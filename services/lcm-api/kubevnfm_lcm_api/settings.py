@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.onap.settings import OnapSettings
 from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
+from kubevnfm_lcm_api.page.settings import PageSettings
 
 
 class SubjectSettings(
@@ -27,6 +28,7 @@ class SubjectSettings(
     GrantSettings,
     LifecycleSettings,
     OnapSettings,
+    PageSettings,
     VnfNetworkSettings,
 ):
     """The settings of the subjects; the single process has them too."""

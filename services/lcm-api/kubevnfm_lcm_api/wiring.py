@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +46,9 @@ from kubevnfm_lcm_api.onap import bundle_store, networks
 from kubevnfm_lcm_api.onap.bundle_store import BundlePackages, Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
+from kubevnfm_lcm_api.page import sessions as page_sessions
+from kubevnfm_lcm_api.page.routes import add_to as add_page
+from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
@@ -61,6 +64,7 @@ INDEXES: Final = {
     **group_record.INDEXES,
     **bundle_store.INDEXES,
     **networks.INDEXES,
+    **page_sessions.INDEXES,
 }
 _FORGET_KEYS_EVERY_S = 3600.0
 
@@ -91,6 +95,7 @@ async def lcm_api(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     await backends.ensure_indexes(INDEXES)
+    sessions = StoredSessions(backends.store, backends.key_ring, backends.clock, lasts_s=settings.page_session_s)
     async with (
         opened_gate(settings, backends.clock) as gate,
         backends.relay(_OUTBOXES) as relay,
@@ -102,12 +107,7 @@ async def lcm_api(
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
         aclosing(subjects[2].notifications),
-        background(
-            keys=repeat(_keys(backends).remove_old, every_s=_FORGET_KEYS_EVERY_S),
-            old_groups=repeat(
-                partial(group_operations.remove_old, backends.store, backends.clock), every_s=_FORGET_KEYS_EVERY_S
-            ),
-        ),
+        background(**_removals(backends, sessions)),
     ):
         for subject in subjects:
             subject.handle(worker)
@@ -141,10 +141,12 @@ async def lcm_api(
                 add_views,
                 services=ViewServices(subjects[2].services.feed.position, operation_events=stream_operation, vims=vims),
             ),
+            partial(add_page, sessions=sessions, ways=settings.auth_modes),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
-        app = make_app(apis, _context(settings, backends), backends.is_ready, backends.states, gate=gate, proxies=way)
+        asked = _context(settings, backends)
+        app = make_app(apis, asked, backends.is_ready, backends.states, gate=gate, proxies=way, sessions=sessions)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
@@ -155,6 +157,17 @@ async def lcm_api(
             ) as port,
         ):
             yield LcmApi(port)
+
+
+def _removals(backends: Backends, sessions: StoredSessions) -> Mapping[str, Coroutine[Any, Any, None]]:
+    """Return the work that removes what has expired."""
+    old_groups = partial(group_operations.remove_old, backends.store, backends.clock)
+    removals: Mapping[str, Callable[[], Awaitable[object]]] = {
+        "keys": _keys(backends).remove_old,
+        "old_groups": old_groups,
+        "sessions": sessions.remove_old,
+    }
+    return {name: repeat(remove, every_s=_FORGET_KEYS_EVERY_S) for name, remove in removals.items()}
 
 
 def _context(settings: Settings, backends: Backends) -> HttpContext:

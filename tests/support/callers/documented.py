@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.notifications.http import routes as notifications
 from kubevnfm_lcm_api.onap import answers as onap_answers
 from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_lcm_api.packages.http import routes as packages
+from kubevnfm_lcm_api.page import routes as page
 from kubevnfm_lcm_api.views import routes as views
 
 from callers.etsi import etsi_schemas, misfit
@@ -109,6 +110,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(subscriptions.add_to, subscriptions=nothing),
         partial(vnf_events.add_to, instance_events=nothing),
         partial(views.add_to, services=nothing),
+        partial(page.add_to, sessions=nothing, ways=()),
         partial(metrics.add_to, metrics=nothing),
         *more,
     ]

@@ -8,8 +8,10 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.audit import audited
+from kubevnfm_access.caller import PAGE
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
+from kubevnfm_access.sessions import Sessions
 from kubevnfm_kit.http import Ready, check_ids, health_handlers
 
 from kubevnfm_lcm_api.gateway import models
@@ -36,6 +38,7 @@ def make_app(
     *,
     gate: Gate,
     proxies: Proxies,
+    sessions: Sessions | None = None,
 ) -> web.Application:
     """Return the application; ``states`` are shown at ``/health/ready``."""
     app = web.Application(
@@ -43,7 +46,7 @@ def make_app(
         middlewares=[
             audited(proxies, _audit_facts),
             errors_as_problems,
-            admitted(gate, proxies),
+            admitted(gate, proxies, sessions),
             ids_checked,
             check_headers,
         ],
@@ -69,9 +72,13 @@ async def ids_checked(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 async def root(request: web.Request) -> web.Response:
-    """GET /: the version list that Tacker's clients read."""
+    """GET /: the version list that Tacker's clients read; to a browser, the way to the web page."""
+    # A browser asks for HTML, no client of Tacker does.
+    if "text/html" in request.headers.get("Accept", ""):
+        return web.Response(status=303, headers={"Location": f"{PAGE}/", "Vary": "Accept"})
     link = {"rel": "self", "href": f"{api_root(request)}/v1.0"}
-    return web.json_response({"versions": [{"id": "v1.0", "status": "CURRENT", "links": [link]}]})
+    versions = [{"id": "v1.0", "status": "CURRENT", "links": [link]}]
+    return web.json_response({"versions": versions}, headers={"Vary": "Accept"})
 
 
 def _versions(prefix: str, *apis: Api) -> Handler:
@@ -87,7 +94,7 @@ def _versions(prefix: str, *apis: Api) -> Handler:
 def _routes(ready: Ready, states: Mapping[str, object]) -> Iterator[Route]:
     """Yield the routes that belong to no subject."""
     tag = documents.TAG
-    served = {200: Answer("The versions", models.ServedVersions)}
+    served = {200: Answer("The versions", models.ServedVersions), 303: Answer("The way to the page, for browsers")}
     yield Route(tag, "GET", "/", root, "Versions of the VIM API", served)
     versions = {200: Answer("The versions", models.ApiVersionInformation)}
     for prefix, apis in ANNOUNCED.items():

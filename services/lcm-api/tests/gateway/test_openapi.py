@@ -31,11 +31,11 @@ def nodes(tree: Any) -> list[dict[str, Any]]:
 
 
 def served(app: web.Application) -> set[tuple[str, str]]:
-    """Return method and path of every route; HEAD goes with GET."""
+    """Return method and path of every route but those of the web page's files, which are no API; HEAD goes with GET."""
     return {
         (route.method, route.resource.canonical)
         for route in app.router.routes()
-        if route.resource is not None and route.method != "HEAD"
+        if route.resource is not None and route.method != "HEAD" and not route.resource.canonical.startswith("/ui")
     }
 
 

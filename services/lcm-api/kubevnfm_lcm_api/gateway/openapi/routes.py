@@ -32,6 +32,7 @@ ROOT: Final = Document(
         "VIMs",
         "Progress",
         "Views",
+        "Web page",
         TAG,
         "Between the services",
     ),

@@ -1,0 +1,104 @@
+"""``/kubevnfm/v1/session``: logging in to the web page, and out; ``/kubevnfm/v1/login``: how one can.
+
+One logs in with the credentials that any other request has in its headers, so they are read and checked in one place
+(`kubevnfm_access`). The session then stands for them; its rule is that of `kubevnfm_access.sessions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+from kubevnfm_access.caller import LOGIN, SESSION
+from kubevnfm_access.middleware import ADMISSION, CALLER, PROXIES
+from kubevnfm_access.sessions import give, key_of, take_back
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route
+from kubevnfm_lcm_api.page.sessions import StoredSessions
+
+TAG = "Web page"
+
+
+class LoginView(Shown):
+    """How one can log in."""
+
+    ways: list[str]
+    """``basic`` (name and password), ``bearer`` and ``keystone`` (a token), ``certificate``; none where authentication is off."""
+
+
+class CallerView(Shown):
+    """The caller, as the gateway knows it."""
+
+    subject: str
+    mode: str
+    """The way by which it was authenticated; ``none`` where authentication is off."""
+    roles: list[str]
+    """Some of ``reader``, ``operator`` and ``admin``, each of which includes those before it."""
+    isSession: bool  # noqa: N815  # as it is on the wire
+    """Whether a session carries the request, which a logout would end."""
+
+
+class Login:
+    """The handlers."""
+
+    def __init__(self, sessions: StoredSessions, ways: Sequence[str]) -> None:
+        self._sessions, self._ways = sessions, [way for way in ways if way != "none"]
+
+    async def ways(self, request: web.Request) -> web.Response:
+        """GET login: the ways of authentication that are on."""
+        return web.json_response({"ways": self._ways})
+
+    async def show(self, request: web.Request) -> web.Response:
+        """GET session: the caller."""
+        return web.json_response(_view(request, is_session=request[ADMISSION].session is not None))
+
+    async def begin(self, request: web.Request) -> web.Response:
+        """POST session: begin a session with the credentials in the headers. Raises InvalidInput, Forbidden.
+
+        The session that the caller has had ends: no one can have planted it, and its key is worth nothing any more.
+        """
+        proxies, admission = request.app[PROXIES], request[ADMISSION]
+        # Otherwise a foreign page could log its visitor in as someone else.
+        proxies.check_own_page(request)
+        given = admission.credentials
+        if not self._ways or admission.session is not None or not (given.authorization or given.auth_token):
+            raise InvalidInput(
+                "Authorization", "credentials in Authorization or X-Auth-Token expected, and authentication on"
+            )
+        is_tls = proxies.is_tls(request)
+        if (earlier := key_of(request, is_tls=is_tls)) is not None:
+            await self._sessions.end(earlier)
+        key = await self._sessions.begin(request[CALLER], given)
+        response = web.json_response(_view(request, is_session=True), status=201)
+        give(response, key, for_s=self._sessions.lasts_s, is_tls=is_tls)
+        return response
+
+    async def end(self, request: web.Request) -> web.Response:
+        """DELETE session: end the session that carries the request."""
+        if (session := request[ADMISSION].session) is not None:
+            await session.end()
+        response = web.Response(status=204)
+        take_back(response, is_tls=request.app[PROXIES].is_tls(request))
+        return response
+
+
+def _view(request: web.Request, *, is_session: bool) -> dict[str, object]:
+    caller = request[CALLER]
+    roles = sorted(str(role) for role in caller.roles)
+    return {"subject": caller.subject, "mode": caller.mode, "roles": roles, "isSession": is_session}
+
+
+def routes(login: Login) -> list[Route]:
+    """Return the routes of logging in and out."""
+    known, begun = (
+        Answer("The caller", CallerView),
+        Answer("The session has begun; the cookie stands for it", CallerView),
+    )
+    return [
+        Route(TAG, "GET", LOGIN, login.ways, "Show how one can log in", {200: Answer("The ways", LoginView)}),
+        Route(TAG, "GET", SESSION, login.show, "Show the caller and its roles", {200: known}),
+        Route(TAG, "POST", SESSION, login.begin, "Log in to the web page", {201: begun}),
+        Route(TAG, "DELETE", SESSION, login.end, "Log out of the web page", DELETED),
+    ]

@@ -1,0 +1,86 @@
+"""The sessions of the web page, as documents: what a user has logged in with, encrypted, under a digest of the cookie's key.
+
+Several gateways share them, and a logout ends one for all of them. They are bounded: each has an end, and a user has so many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_access.caller import Caller
+from kubevnfm_access.credentials import Credentials
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets.keyring import UnknownKey
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Compare, Index, Op, Query, Sort, by
+
+log = structlog.get_logger()
+
+COLLECTION: Final = "page_sessions"
+INDEXES: Final = {COLLECTION: [Index(["expiresAt"]), Index(["user", "expiresAt"])]}
+MOST_OF_ONE: Final = 20
+"""The most sessions of one user; a further login ends the oldest."""
+
+
+class StoredSessions:
+    """The sessions. Every method may raise StoreUnavailable."""
+
+    def __init__(self, store: DocumentStore, ring: KeyRing, clock: Clock, *, lasts_s: int) -> None:
+        self._store, self._ring, self._clock = store, ring, clock
+        self.lasts_s = lasts_s
+        """How long a session lasts, however much it is used."""
+
+    async def begin(self, caller: Caller, credentials: Credentials) -> str:
+        """Begin a session of a caller that these credentials have admitted; return its key."""
+        key = secrets.token_urlsafe(32)
+        record_id, user = _id_of(key), f"{caller.mode} {caller.subject}"
+        plain = json.dumps([*credentials.authorization], separators=(",", ":")), json.dumps(credentials.auth_token)
+        sealed = self._ring.seal(f"[{plain[0]},{plain[1]}]", bound_to=record_id)
+        ends = self._in(self.lasts_s)
+        await self._store.insert(COLLECTION, record_id, {"user": user, "expiresAt": ends, "credentials": sealed})
+        await self._end_oldest(user)
+        return key
+
+    async def credentials(self, key: str) -> Credentials | None:
+        """Return what its user has logged in with; None if there is no such session, or it has expired."""
+        record_id = _id_of(key)
+        found = await self._store.get(COLLECTION, record_id)
+        # Texts of RFC 3339 in UTC with equal precision sort as their moments do.
+        if found is None or found.body["expiresAt"] <= self._in(0):
+            return None
+        try:
+            authorization, auth_token = json.loads(self._ring.open(found.body["credentials"], bound_to=record_id))
+        except UnknownKey:
+            # The key was taken out of the ring, which is how an operator ends what it has encrypted.
+            log.warning("session_unreadable")
+            return None
+        return Credentials(authorization=authorization, auth_token=auth_token)
+
+    async def end(self, key: str) -> None:
+        """End the session, if there is one."""
+        await self._store.delete(COLLECTION, _id_of(key))
+
+    async def remove_old(self) -> None:
+        """Remove sessions that have expired."""
+        await self._store.delete_many(COLLECTION, Compare("expiresAt", Op.LT, [self._in(0)]))
+
+    async def _end_oldest(self, user: str) -> None:
+        newest = Query(
+            by(user=user), sort=Sort("expiresAt", descending=True), limit=2 * MOST_OF_ONE, exclude=["credentials"]
+        )
+        for older in (await self._store.find(COLLECTION, newest))[MOST_OF_ONE:]:
+            await self._store.delete(COLLECTION, older.id)
+
+    def _in(self, time_s: int) -> str:
+        return rfc3339(self._clock.now() + timedelta(seconds=time_s))
+
+
+def _id_of(key: str) -> str:
+    """Return the id of a session's document; a reader of the database cannot make the cookie of it."""
+    return hashlib.sha256(key.encode()).hexdigest()

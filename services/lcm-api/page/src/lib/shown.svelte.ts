@@ -1,0 +1,73 @@
+// A view's state: read, shown, and read again after the events that concern it.
+import { reason } from './api';
+import { live, type Happened } from './live.svelte';
+
+/** Events of a running cluster come in crowds: between two reads of a view is at least this time. */
+const PAUSE_MS = 700;
+
+interface Snapshot {
+  sequence: string;
+}
+
+export class Shown<T extends Snapshot> {
+  value = $state.raw<T | null>(null);
+  error = $state('');
+  #read: () => Promise<T>;
+  #leave: () => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #readAt = 0;
+  #isReading = false;
+  #isOld = false;
+  #isOver = false;
+
+  /** Reads with `read`, and again after the events that `concerns` returns true for. */
+  constructor(read: () => Promise<T>, concerns: (event: Happened) => boolean) {
+    this.#read = read;
+    // Before the first read: what happens while it is under way is read again, so nothing is missed.
+    this.#leave = live.listen((event) => {
+      if (event === 'missed' || concerns(event)) this.soon();
+    });
+    void this.again();
+  }
+
+  /** Reads now. */
+  async again(): Promise<void> {
+    if (this.#isReading || this.#isOver) {
+      this.#isOld = true;
+      return;
+    }
+    this.#isReading = true;
+    this.#isOld = false;
+    try {
+      const value = await this.#read();
+      if (this.#isOver) return;
+      this.value = value;
+      this.error = '';
+      live.begin(value.sequence);
+    } catch (error) {
+      if (!this.#isOver) this.error = reason(error);
+    } finally {
+      this.#isReading = false;
+      this.#readAt = Date.now();
+      if (this.#isOld) this.soon();
+    }
+  }
+
+  /** Reads at once, or soon after the last read. */
+  soon(): void {
+    if (this.#isReading) this.#isOld = true;
+    else if (!this.#isOver) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        void this.again();
+      }, Math.max(0, this.#readAt + PAUSE_MS - Date.now()));
+    }
+  }
+
+  /** Ends it, when its view is left. */
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#leave();
+  }
+}
