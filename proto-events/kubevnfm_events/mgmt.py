@@ -208,7 +208,7 @@ class TaskProgressed(Event, kind="mgmt.task.progressed", by=EVERY_WORKER):
     code: str = ""
     """The code of the error with which it failed, or because of which a command is tried again (task ``wait``)."""
     since: datetime | None = None
-    """Task ``wait``: when the wait began."""
+    """Task ``wait``: when the wait began. Without ``code`` its command waits for something by itself, and nothing has failed."""
     tries: int | None = None
     """Task ``wait``: how often the command was tried in a row."""
 

@@ -34,14 +34,14 @@ _MOST_PARKED: Final = 50
 
 @dataclass(frozen=True)
 class Wait:
-    """Why and since when a command is tried again."""
+    """Why and since when a command is tried again, or waits."""
 
     since: datetime
-    """The time of the first retryable error in the row."""
+    """The time of the first retryable error in the row, or at which its handler said first what it waits for."""
     reason: str
-    """The last error."""
+    """The last error, or what the handler waits for."""
     code: str = ""
-    """Its code; empty in what earlier versions have stored."""
+    """The code of the error; empty: nothing has failed. Earlier versions have stored errors without it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Claim:
     unavailable_since: datetime | None = None
     """The time of the first failure in the row of tries before this one that an outside system did not answer."""
     waits: Wait | None = None
-    """The row of retryable errors before this try; None if the try before this one had no error."""
+    """The end of the try before this one: a row of retryable errors, or a wait; None if it was neither."""
     made_nothing: bool = True
     """Whether no delivery before this one has changed anything outside."""
     ends: int = 0

@@ -24,6 +24,8 @@ class NotYet:
     """Nothing failed, but the work takes longer: call the handler again in ``again_in_s`` seconds, hold no worker."""
 
     again_in_s: float
+    waits_for: str = ""
+    """The thing that it waits for, as a clause, for people who watch the operation; empty: the handler shows its progress by itself."""
 
 
 Outcome = Done | NotYet

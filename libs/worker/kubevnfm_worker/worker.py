@@ -33,6 +33,7 @@ from kubevnfm_worker.news import News, news_of_wait
 from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.suspects import HandlerEndedProcess, Suspects
+from kubevnfm_worker.waits import after_error, of_handler
 
 log = structlog.get_logger()
 
@@ -297,9 +298,13 @@ class CommandWorker:
         match answer:
             case Done(event=event):
                 return await self._finish(claim, command, event, Ack())
-            case NotYet(again_in_s=again_in_s):
-                await self._end_wait(claim, command, "finished")
-                await self._inbox.rest(claim, tries=0)
+            case NotYet(again_in_s=again_in_s, waits_for=waits_for):
+                waits = of_handler(claim.waits, waits_for, self._clock.now())
+                if waits is None:
+                    await self._end_wait(claim, command, "finished")
+                elif waits != claim.waits:
+                    await self._report_wait(claim, command, waits, tries=0)
+                await self._inbox.rest(claim, tries=0, waits=waits)
                 left_s = self._left_s(command)
                 # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
@@ -310,7 +315,7 @@ class CommandWorker:
                 return await self._finish(claim, command, late, Ack())
             case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer)) is not None:
                 log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
-                await self._report_wait(claim, command, retry.waits)
+                await self._report_wait(claim, command, retry.waits, tries=claim.tries + 1)
                 await self._inbox.rest(
                     claim,
                     tries=claim.tries + 1,
@@ -343,13 +348,12 @@ class CommandWorker:
         left_s = self._left_s(command)
         # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
-        waits = Wait(claim.waits.since if claim.waits is not None else now, str(error), error.code)
-        return Retry(pause_s, since, waits) if is_worth_it else None
+        return Retry(pause_s, since, after_error(claim.waits, error, now)) if is_worth_it else None
 
-    async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait) -> None:
+    async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait, *, tries: int) -> None:
         """Publish, for people who watch the operation, why and since when the command makes no progress."""
         state: Literal["started", "progressed"] = "started" if claim.waits is None else "progressed"
-        await self._context(claim, command).publish(news_of_wait(waits, state, tries=claim.tries + 1))
+        await self._context(claim, command).publish(news_of_wait(waits, state, tries=tries))
 
     async def _end_wait(self, claim: Claim, command: Envelope[Message], state: Literal["finished", "failed"]) -> None:
         """Publish that the wait is over, if there was one."""

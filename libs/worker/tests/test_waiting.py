@@ -10,7 +10,7 @@ from kubevnfm_events import CommandFailed, Event
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable, VnfmError
-from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 from kubevnfm_worker.worker import CommandWorker
 from worlds.worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
@@ -73,6 +73,31 @@ async def test_a_wait_is_reported_with_its_cause_and_since_when_until_it_ends(
         (each.code, rfc3339(each.since or before), each.tries) for each in reports if isinstance(each, TaskProgressed)
     ]
     assert facts == [("outside-unavailable", rfc3339(since), tries) for tries in (1, 2, None)]
+
+
+async def test_a_handler_that_waits_by_itself_says_what_for_once(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, progress: Heard
+) -> None:
+    class Patient(Scripted):
+        async def __call__(self, command: Work, context: StepContext) -> Outcome:
+            if self.calls < 2:
+                self.calls += 1
+                return NotYet(0.01, waits_for="the guests leave")
+            return await super().__call__(command, context)
+
+    handler = Patient(OutsideUnavailable("Heat: 503"))
+    assert isinstance(await outcome(store, bus, heard, publish, handler), Worked)
+    await progress.has(3)
+    first, then, last = (each.data for each in progress.envelopes if isinstance(each.data, TaskProgressed))
+    assert first.message.endswith(": the guests leave")
+    assert [(each.state, each.code) for each in (first, then, last)] == [
+        ("started", ""),
+        ("progressed", OutsideUnavailable.code),
+        ("finished", OutsideUnavailable.code),
+    ]
+    assert first.since is not None
+    assert then.since is not None
+    assert first.since < then.since, "the row of errors begins with the first error"
 
 
 async def test_a_wait_ends_too_when_the_handler_breaks(

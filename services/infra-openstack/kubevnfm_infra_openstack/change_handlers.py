@@ -293,7 +293,7 @@ class StackChangeHandlers:
             for one in wanted.leaving_first
             if one in live.contents.server_by_id and not lost.issuperset(live.contents.server_by_id[one].volume_ids)
         ]
-        if writing and await self.grace.remaining_s(context, timedelta(seconds=STOPS_WITHIN_S)) <= 0:
+        if writing and await self.grace.wait(context, timedelta(seconds=STOPS_WITHIN_S)) is None:
             writing = []
         if not await are_removed(cloud.servers, wanted.leaving_first, stopped_first=writing):
             return False

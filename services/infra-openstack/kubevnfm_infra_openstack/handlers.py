@@ -100,9 +100,9 @@ class InfraOpenstackHandlers:
         If another one is made in its place, only once that one is known to be taken.
         """
         # NotYet, so that a wait of up to a day occupies no worker.
-        wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
-        if wait_s > 0:
-            return NotYet(wait_s)
+        wait = await self.grace.wait(context, timedelta(seconds=command.graceful_wait_s))
+        if wait is not None:
+            return wait
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         if stack is not None and stack.state in SETTLED - DELETION_FAILED and command.successor is not None:

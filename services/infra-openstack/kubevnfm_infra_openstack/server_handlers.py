@@ -37,9 +37,9 @@ class ServerHandlers:
 
         With ``existing_only`` missing servers are left out.
         """
-        wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
-        if wait_s > 0:
-            return NotYet(wait_s)
+        wait = await self.grace.wait(context, timedelta(seconds=command.graceful_wait_s))
+        if wait is not None:
+            return wait
         with nothing_made():
             servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
         begun: set[str] = set()

@@ -366,9 +366,10 @@ async def test_a_stuck_deletion_is_retryable(world: World) -> None:
 async def test_a_graceful_termination_waits_once_without_a_worker(world: World) -> None:
     await world.handlers.create_resources(a_create(), a_context())
     command = a_delete(graceful_wait_s=30)
-    assert await world.handlers.delete_resources(command, a_context()) == NotYet(30.0)
+    waits_for = "the graceful timeout of the request ends at 2026-01-01T00:00:30.000Z"
+    assert await world.handlers.delete_resources(command, a_context()) == NotYet(30.0, waits_for)
     world.now += timedelta(seconds=20)
-    assert await world.handlers.delete_resources(command, a_context()) == NotYet(10.0)
+    assert await world.handlers.delete_resources(command, a_context()) == NotYet(10.0, waits_for)
     assert world.stacks.stacks
     world.now += timedelta(seconds=10)
     assert isinstance(await world.handlers.delete_resources(command, a_context()), Done)

@@ -88,12 +88,16 @@ INDEXES = {
     occurrence.COLLECTION: [
         Index(["startTime"]),
         Index(["vnfInstanceId"]),
-        Index(["operationState"]),
+        # For the views, which list the newest first: each filter that they have, and the last runs of a plan.
+        Index(["operationState", "startTime"]),
+        Index(["operation", "operationState", "startTime"]),
+        Index(["vnfInstanceId", "startTime"]),
+        Index(["internal/plan", "operationState", "startTime"]),
         Index(["internal/deadline"]),
         Index(["internal/draft/vim/vim_id", "operationState"]),
         Index(["vnfInstanceId", revision.NUMBER], sparse=True),
     ],
-    progress.COLLECTION: [Index(["operationId"])],
+    progress.COLLECTION: [Index(["operationId", "state"])],
     snapshot.COLLECTION: [
         Index(["createdAt"]),
         Index(["vnfSnapshot/vnfInstanceId"], sparse=True),

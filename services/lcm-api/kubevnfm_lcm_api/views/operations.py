@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
+from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
+from kubevnfm_lcm_api.lifecycle.core.states import CAN_BE_ROLLED_BACK
 from kubevnfm_lcm_api.lifecycle.http.context import services
-from kubevnfm_lcm_api.views.causes import Situation, cause_of, next_of
+from kubevnfm_lcm_api.views.earlier_runs import usual_s
+from kubevnfm_lcm_api.views.heads import found_of, head_of
 from kubevnfm_lcm_api.views.models import OperationView
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.steps import step_views
+from kubevnfm_lcm_api.views.waits import waits_of
 
 
 async def show(request: web.Request) -> web.StreamResponse:
@@ -25,51 +31,47 @@ async def show(request: web.Request) -> web.StreamResponse:
     Asked for ``text/event-stream`` (as a browser's EventSource does), the operation's events follow.
     """
     check_accept(request, "application/json", EVENT_STREAM)
-    record = await _record(request)
+    view = await _view(request)
     if EVENT_STREAM in request.headers.get("Accept", ""):
-        return await views(request).operation_events(request, record.occ.id, await _view(request, record))
-    return web.json_response(await _view(request, record))
+        return await views(request).operation_events(request, view["id"], view)
+    return web.json_response(view)
 
 
-async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
-    occ = record.occ
+async def _view(request: web.Request) -> JsonObject:
+    # Before the state is read: what happens in between comes in the stream too.
     sequence = views(request).sequence()
+    stored = await _stored(request)
+    record = OccurrenceRecord.from_document(stored.body)
     tasks = await services(request).progress.operation_tasks(record)
+    runs = (await views(request).earlier_runs.by_plan([record]))[record.plan]
     nodes: dict[str, list[JsonObject]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
-    root = api_root(request)
-    situation = Situation(record, tasks, context(request).clock.now())
-    cause = cause_of(situation)
+    root, now = api_root(request), context(request).clock.now()
+    occ = record.occ
     return {
         "sequence": sequence,
-        "id": occ.id,
-        "vnfInstanceId": occ.vnf_instance_id,
-        "operation": occ.operation,
-        "state": occ.operation_state,
-        "startTime": occ.start_time,
-        "stateEnteredTime": occ.state_entered_time,
-        **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
+        **head_of(stored.body, root),
+        **found_of(record, tasks, runs, now, root),
+        "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
         **({"warnings": list(occ.warnings)} if occ.warnings else {}),
-        **({"cause": cause.model_dump(exclude_none=True)} if cause is not None else {}),
-        "next": [each.model_dump(exclude_none=True) for each in next_of(situation, cause, root)],
-        "steps": step_views(record),
+        "waits": waits_of(record, tasks),
+        "steps": _with_usual(step_views(record), usual_s(runs, record)),
         **await _clean_up(request, record),
         "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
         "tasks": nodes.get("", []),
-        "_links": {
-            "self": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}"},
-            "log": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}/log"},
-            "vnfLcmOpOcc": {"href": f"{root}/vnflcm/v2/vnf_lcm_op_occs/{occ.id}"},
-        },
     }
+
+
+def _with_usual(steps: Sequence[JsonObject], usual: Mapping[str, float]) -> list[JsonObject]:
+    return [each | ({"usualS": round(usual[each["name"]], 3)} if each["name"] in usual else {}) for each in steps]
 
 
 async def log(request: web.Request) -> web.StreamResponse:
     """GET operations/{id}/log[?node=]: what the machines printed, as text, secrets masked."""
-    record = await _record(request)
+    stored = await _stored(request)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-    chunks = services(request).node_logs.log(record.occ.id, node=request.query.get("node"))
+    chunks = services(request).node_logs.log(stored.id, node=request.query.get("node"))
     first = await anext(chunks, b"")
     await response.prepare(request)
     await response.write(first)
@@ -79,12 +81,12 @@ async def log(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _record(request: web.Request) -> OccurrenceRecord:
+async def _stored(request: web.Request) -> Stored:
     occurrence_id = request.match_info["id"]
     stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None:
         raise NotFound(f"operation {occurrence_id} does not exist")
-    return OccurrenceRecord.from_document(stored.body)
+    return stored
 
 
 async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObject:

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 from aiohttp import web
 from kubevnfm_clients.ports import Vims
 
+from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
+
 
 class OperationEvents(Protocol):
     """The stream of an operation's events."""
@@ -28,6 +30,7 @@ class ViewServices:
     """The place in the event stream at this moment: asked before a state is read, it is what the stream goes on from."""
     operation_events: OperationEvents
     vims: Vims
+    earlier_runs: EarlierRuns
 
 
 SERVICES: Final = web.AppKey("views", ViewServices)

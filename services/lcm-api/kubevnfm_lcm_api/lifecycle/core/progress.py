@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import Query, Sort, by
+from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 
 COLLECTION: Final = "operation_progress"
 _OPEN: Final = frozenset({"started", "progressed"})
+_UNFINISHED: Final = (*sorted(_OPEN), "failed")
+_MOST_UNFINISHED: Final = 5000
 _WRITE_ATTEMPTS: Final = 10
 """Lost races before an event is dropped: progress is shown to people, and the next event replaces it."""
 
@@ -44,6 +47,7 @@ class Progress:
             "state": event.state,
             "message": event.message,
             "updatedAt": moment,
+            "saidAt": moment,
             **({"done": event.done, "total": event.total} if event.total is not None else {}),
             **({"durationS": event.duration_s} if event.duration_s is not None else {}),
             **({"code": event.code} if event.code else {}),
@@ -59,8 +63,7 @@ class Progress:
                     await self._store.insert(COLLECTION, key, body)
                 # The bus does not keep the order of events: a late "progressed" must not follow "finished".
                 elif stored.body["updatedAt"] <= moment:
-                    merged = {**({"startedAt": stored.body["startedAt"]} if "startedAt" in stored.body else {}), **body}
-                    await self._store.replace(COLLECTION, key, merged, if_revision=stored.revision)
+                    await self._store.replace(COLLECTION, key, _merged(stored.body, body), if_revision=stored.revision)
             except (AlreadyExists, RevisionConflict):
                 continue
             break
@@ -73,6 +76,25 @@ class Progress:
         worker that ran it was stopped or killed, and will not report its end.
         """
         found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
+        return self._tasks(record, found)
+
+    async def unfinished_tasks(self, records: Sequence[OccurrenceRecord]) -> Mapping[str, Sequence[dict[str, Any]]]:
+        """Return the tasks of several operations that have not ended, or have failed, by operation: one read, the newest of very many.
+
+        Each as `operation_tasks` returns it. A task that has ended well explains no state.
+        """
+        ids = [each.occ.id for each in records]
+        if not ids:
+            return {}
+        wanted = AllOf([Compare("operationId", Op.IN, ids), Compare("state", Op.IN, _UNFINISHED)])
+        newest = Query(wanted, sort=Sort("updatedAt", descending=True), limit=_MOST_UNFINISHED)
+        by_operation: dict[str, list[Stored]] = {each: [] for each in ids}
+        for stored in reversed(await self._store.find(COLLECTION, newest)):
+            by_operation[stored.body["operationId"]].append(stored)
+        return {each.occ.id: self._tasks(each, by_operation[each.occ.id]) for each in records}
+
+    @staticmethod
+    def _tasks(record: OccurrenceRecord, found: Sequence[Stored]) -> Sequence[dict[str, Any]]:
         attempts = {step.id: step.attempt for step in record.running}
         tasks = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
         for task in tasks:
@@ -80,3 +102,11 @@ class Progress:
             if task["node"] and task["state"] in _OPEN and not is_running:
                 task["state"] = "cancelled"
         return tasks
+
+
+def _merged(before: JsonMapping, body: JsonObject) -> JsonObject:
+    """Return the document of a task with a later event: its start, and since when it has its message, stay."""
+    earlier = {name: before[name] for name in ("startedAt",) if name in before and name not in body}
+    is_same = (before["message"], before.get("attempt")) == (body["message"], body["attempt"])
+    said = {"saidAt": before["saidAt"]} if is_same and "saidAt" in before else {}
+    return {**body, **earlier, **said}

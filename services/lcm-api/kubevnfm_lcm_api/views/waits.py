@@ -1,0 +1,50 @@
+"""Finds what an operation waits for at this moment: reports of its running steps, and the grant of the NFVO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_sol.lcm import OperationState
+
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+
+_OPEN: Final = frozenset({"started", "progressed"})
+_WAIT: Final = "wait"
+"""The task of a command that is tried again, or waits by itself (`kubevnfm_worker`)."""
+_GRANT: Final = "The NFVO has not decided about the grant yet."
+
+
+def waits_of(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return what waits, for what and since when, the longest first; ``tasks``: as `Progress.operation_tasks` returns them."""
+    return sorted((*_grant(record), *_steps(record, tasks)), key=lambda each: str(each["since"]))
+
+
+def _grant(record: OccurrenceRecord) -> Iterator[JsonObject]:
+    granting = record.granting
+    if record.occ.operation_state is not OperationState.STARTING or granting is None:
+        return
+    fault = {"lastError": granting.last_fault, "attempts": granting.faults} if granting.last_fault else {}
+    yield {"text": _GRANT, "since": granting.asked_at, **fault}
+
+
+def _steps(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    attempts = {step.id: step.attempt for step in record.running}
+    for task in tasks:
+        if task["state"] not in _OPEN or attempts.get(task["step"]) != task.get("attempt", 0) or not task["message"]:
+            continue
+        if task["task"] == _WAIT and task.get("since"):
+            # The message has the time in front of the reason.
+            text, since = task["message"].partition(f"{task['since']}: ")[2] or task["message"], task["since"]
+        else:
+            text, since = task["message"], task.get("saidAt") or task["updatedAt"]
+        yield {
+            "step": task["step"],
+            **({"node": task["node"]} if task["node"] else {}),
+            "task": task["task"],
+            "text": text,
+            "since": since,
+            **({"lastError": text, "code": task["code"]} if task.get("code") else {}),
+            **({"attempts": task["tries"]} if task.get("tries") else {}),
+        }

@@ -1,0 +1,170 @@
+"""Our own view of an operation: its plan as a graph, what it waits for, and how long it will still take."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
+from worlds.lcm_world import World, lcm_world
+
+PHASE = "mgmt.run_phase"
+T0 = datetime(2026, 11, 27, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with lcm_world(tmp_path) as running:
+        await running.sample("cluster")
+        yield running
+
+
+async def view(world: World, operation_id: str) -> Any:
+    return (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
+
+
+async def report(world: World, command: Envelope[Message], **news: Any) -> None:
+    await world.bus.publish(command.follow_up(TaskProgressed(**news), source="/kubevnfm/mgmt-executor"))
+    await world.bus.quiet()
+
+
+async def test_an_operation_is_shown_with_its_plan_its_waits_and_the_time_left(world: World) -> None:
+    first = await world.instantiate(await world.create("cluster"), "cluster")
+    await world.reached(first, "COMPLETED")
+    ended = await view(world, first)
+    assert {"estimate", "cause"}.isdisjoint(ended)
+    assert (ended["waits"], ended["next"], ended["endTime"]) == ([], [], ended["stateEnteredTime"])
+
+    world.twins.waiting.add(PHASE)
+    begun = len(world.twins.commands)
+    operation_id = await world.instantiate(await world.create("cluster"), "cluster")
+    phase = (await world.twins.has_asked(begun + 2))[-1]
+    shown = await view(world, operation_id)
+    plan = {step["name"]: step for step in shown["steps"]}
+    running = plan[phase.stepid]
+    assert (running["state"], running["attempt"]) == ("asked", 1)
+    assert [plan[name]["state"] for name in running["after"]] == ["done"] * len(running["after"])
+    assert running["usualS"] >= 0
+    assert shown["estimate"]["fromRuns"] == 1
+    assert (shown["waits"], shown["isReversible"]) == ([], True)
+
+    since = datetime(2026, 11, 27, 10, tzinfo=UTC)
+    reason, silent = "10.0.0.9: no route to host", {"since": since, "code": "node-unreachable", "tries": 3}
+    said = f"waiting since 2026-11-27T10:00:00.000Z: {reason}"
+    await report(world, phase, task="wait", state="started", message=said, **silent)
+    await report(world, phase, node="worker1", task="prepare", state="started")
+    await report(world, phase, node="worker2", task="prepare", state="progressed", message="waits for the lock of dpkg")
+    said_at = (await view(world, operation_id))["waits"][1]["since"]
+    await report(world, phase, node="worker2", task="prepare", state="progressed", message="waits for the lock of dpkg")
+    await report(world, phase, node="worker3", task="join", state="finished", message="joined", duration_s=2.5)
+    shown = await view(world, operation_id)
+    of_step = {"step": phase.stepid}
+    assert shown["waits"] == [
+        {
+            **of_step,
+            "task": "wait",
+            "text": reason,
+            "since": "2026-11-27T10:00:00.000Z",
+            "lastError": reason,
+            "code": "node-unreachable",
+            "attempts": 3,
+        },
+        {**of_step, "node": "worker2", "task": "prepare", "text": "waits for the lock of dpkg", "since": said_at},
+    ]
+    tasks = {node["name"]: node["tasks"] for node in shown["nodes"]}
+    assert set(tasks) == {"worker1", "worker2", "worker3"}
+    assert (tasks["worker3"][0]["state"], tasks["worker3"][0]["durationS"]) == ("finished", 2.5)
+    assert shown["cause"]["isWait"]
+    listed = (await world.call("GET", "/kubevnfm/v1/operations?state=open")).must(200).json["items"]
+    for name in ("id", "cause", "next", "vnfInstanceName", "startTime", "_links"):
+        assert listed[0].get(name) == shown.get(name), f"{name} of the list and of the view"
+
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    assert (await view(world, operation_id))["waits"] == []
+
+
+async def test_an_operation_without_earlier_runs_has_no_estimate(world: World) -> None:
+    world.twins.waiting.add(PHASE)
+    operation_id = await world.instantiate(await world.create("cluster"), "cluster")
+    await world.twins.has_asked(2)
+    shown = await view(world, operation_id)
+    assert "estimate" not in shown
+    assert all("usualS" not in step for step in shown["steps"])
+    for name in ("lost", "x" * 3000, "%00", "..%2F..", "$where"):
+        (await world.call("GET", f"/kubevnfm/v1/operations/{name}")).problem(404)
+
+
+def a_step(step_id: str, kind: str, *, began: float | None = None, took: float | None = None, attempt: int = 1) -> Any:
+    state = "waiting" if began is None else "asked" if took is None else "done"
+    step = {"id": step_id, "kind": kind, "arguments": {}, "timeoutS": 60, "state": state}
+    if began is None:
+        return step | {"attempt": 0}
+    step |= {"attempt": attempt, "startedAt": (T0 + timedelta(seconds=began)).isoformat()}
+    return step | ({"endedAt": (T0 + timedelta(seconds=began + took)).isoformat()} if took is not None else {})
+
+
+def an_operation(*steps: Any, vnfd_id: str = "a", state: str = "PROCESSING", lasted: float = 0.0) -> Any:
+    return {
+        "id": "1", "vnfInstanceId": "i", "operation": "INSTANTIATE", "operationState": state,
+        "startTime": T0.isoformat(), "stateEnteredTime": (T0 + timedelta(seconds=lasted)).isoformat(),
+        "internal": {"apiVersion": "v2", "plan": "p", "steps": list(steps), "draft": {}, "facts": {"vnfdId": vnfd_id}, "isInternal": False},
+    }  # fmt: skip
+
+
+def a_run(*, create: float, nodes: float, vnfd_id: str = "a", attempt: int = 1) -> Run | None:
+    """Return a run that created a stack, then joined two nodes side by side, then verified for 10 s."""
+    steps = (
+        a_step("create", "create_resources", began=0, took=create, attempt=attempt),
+        a_step("join/1", "join", began=create, took=nodes / 2),
+        a_step("join/2", "join", began=create, took=nodes),
+        a_step("verify", "verify", began=create + nodes, took=10),
+    )
+    return Run.from_document(an_operation(*steps, vnfd_id=vnfd_id, state="COMPLETED", lasted=create + nodes + 10))
+
+
+RUNS = [run for run in (a_run(create=100, nodes=60), a_run(create=120, nodes=40), a_run(create=140, nodes=80)) if run]
+CREATED = a_step("create", "create_resources", began=0, took=100)
+
+
+@pytest.mark.parametrize(
+    ("steps", "after_s", "remaining_s"),
+    [
+        ([a_step("create", "create_resources", began=0)], 30, 140),  # of 170, with the steps that the stack is to add
+        ([a_step("create", "create_resources", began=0)], 900, 70),  # late, and what comes behind it is not shorter
+        ([CREATED, a_step("join/1", "join", began=100), a_step("verify", "verify")], 120, 50),
+        ([CREATED, a_step("join/1", "join", began=100, took=20), a_step("join/2", "join", began=100)], 150, 20),
+        ([CREATED, a_step("join/1", "join", began=100, took=60), a_step("verify", "verify", began=160)], 164, 6),
+        ([CREATED, a_step("join/1", "join", began=100, took=60), a_step("verify", "verify", began=160)], 999, None),
+    ],
+)
+def test_the_time_left_is_what_earlier_runs_needed_from_there(
+    steps: list[Any], after_s: float, remaining_s: float | None
+) -> None:
+    record = OccurrenceRecord.from_document(an_operation(*steps))
+    found = estimated(RUNS, record, T0 + timedelta(seconds=after_s))
+    assert (found and round(found.remaining_s)) == remaining_s
+    assert found is None or found.runs == 3
+
+
+def test_runs_of_the_same_vnfd_are_compared_first_and_retried_ones_never() -> None:
+    assert a_run(create=100, nodes=60, attempt=2) is None
+    record = OccurrenceRecord.from_document(
+        an_operation(a_step("create", "create_resources", began=0), vnfd_id="large")
+    )
+    larger = [run for run in (a_run(create=500, nodes=500, vnfd_id="large"),) if run]
+    found = estimated([*RUNS, *larger], record, T0)
+    assert found is not None
+    assert (found.remaining_s, found.runs) == (1010, 1)
+    assert usual_s([*RUNS, *larger], record) == {"create": 500}
+    assert usual_s(RUNS, record) == {"create": 120}
+    assert estimated([], record, T0) is None
+    for state in ("FAILED_TEMP", "ROLLING_BACK", "COMPLETED"):
+        resting = OccurrenceRecord.from_document(an_operation(CREATED, state=state))
+        assert estimated(RUNS, resting, T0) is None
