@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
+from kubevnfm_cli import yaml_reader
 from kubevnfm_clients.kubeconfig import context_access, kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
@@ -94,6 +95,8 @@ def _read_yaml(raw: bytes) -> None:
             json.dumps(read(text), allow_nan=False).encode()
         except YamlRefused:
             continue
+    with suppress(yaml_reader.YamlRefused):
+        json.dumps([each.value for each in yaml_reader.read_yaml(text)], allow_nan=False).encode()
 
 
 def _read_manifests(raw: bytes) -> None:

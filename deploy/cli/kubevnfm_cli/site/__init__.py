@@ -1,0 +1,1 @@
+"""Site files: what a site has as YAML, applied, compared and removed."""

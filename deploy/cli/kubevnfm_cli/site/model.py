@@ -1,0 +1,189 @@
+"""What site files say: their entries, each with its place in a file, and the references between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Final, NamedTuple
+
+from kubevnfm_cli.faults import USAGE, Fault
+from kubevnfm_cli.names import did_you_mean
+from kubevnfm_cli.yaml_reader import Path, YamlDocument
+
+NOUNS: Final[Mapping[str, str]] = {
+    "vims": "vim",
+    "regions": "region",
+    "packages": "package",
+    "instances": "vnf",
+    "links": "link",
+    "volumes": "volume",
+    "subscriptions": "subscription",
+}
+"""The sections of a site, and the noun for one entry."""
+_MOST_SHOWN: Final = 20
+
+
+class Key(NamedTuple):
+    """Names an entry of a site."""
+
+    section: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{NOUNS.get(self.section, self.section)}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document of a file."""
+
+    file: str
+    """As it was given, for messages."""
+    folder: FilePath
+    """Paths in the document are relative to it."""
+    document: YamlDocument
+
+    def at(self, path: Path) -> str:
+        """Return file, line and column of a value."""
+        line, column = self.document.place_of(path)
+        return f"{self.file}:{line}:{column}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One VIM, package, instance ... of a site."""
+
+    key: Key
+    body: Mapping[str, Any]
+    source: Source = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.key.name
+
+    def at(self, *path: str | int) -> str:
+        """Return file, line and column of a part of the entry."""
+        return self.source.at((self.key.section, self.key.name, *path))
+
+
+@dataclass(frozen=True)
+class Site:
+    """All entries, in the order of the files."""
+
+    name: str
+    entries: Mapping[Key, Entry]
+
+    def needs(self) -> dict[Key, frozenset[Key]]:
+        """Return for each entry those that must exist before it."""
+        return {
+            key: frozenset(found for _, found in references(entry, self.entries)) for key, entry in self.entries.items()
+        }
+
+
+class SiteRefused(Fault):
+    """The files cannot be applied as they are; each line names file, line and column."""
+
+    code = USAGE
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        more = len(lines) - _MOST_SHOWN
+        shown = [*lines[:_MOST_SHOWN], *([f"... and {more} more"] if more > 0 else [])]
+        super().__init__("\n".join(shown))
+        self.lines = list(lines)
+
+
+class _Reference(NamedTuple):
+    """An attribute that names an entry."""
+
+    attribute: str
+    section: str
+    may_be_outside: bool = False
+    """Whether the name may be that of something that is in no file."""
+
+
+_REFERENCES: Final[Mapping[str, Sequence[_Reference]]] = {
+    "instances": (
+        _Reference("package", "packages"),
+        _Reference("vim", "vims", may_be_outside=True),
+        _Reference("region", "regions"),
+        _Reference("vimOf", "instances"),
+        _Reference("after", "instances"),
+    ),
+    "links": (_Reference("region", "regions", may_be_outside=True),),
+    "volumes": (_Reference("region", "regions", may_be_outside=True),),
+}
+_VIMS: Final = ("vim", "region", "vimOf")
+"""The attributes of an instance that name its VIM."""
+
+
+def references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[tuple[Path, Key]]:
+    """Yield the entries that an entry refers to, and where; names of what is outside of the files are left out."""
+    for reference in _REFERENCES.get(entry.key.section, ()):
+        for path, name in _named(entry, reference.attribute):
+            key = Key(reference.section, name)
+            if key in entries or not reference.may_be_outside:
+                yield path, key
+
+
+def _named(entry: Entry, attribute: str) -> Iterator[tuple[Path, str]]:
+    value = entry.body.get(attribute)
+    if isinstance(value, str):
+        yield (attribute,), value
+    elif isinstance(value, list):
+        yield from (((attribute, index), name) for index, name in enumerate(value))
+
+
+def checked(name: str, entries: Mapping[Key, Entry]) -> Site:
+    """Return a site whose references are all known, and run in no circle. Raises SiteRefused."""
+    lines = [line for entry in entries.values() for line in _wrong_references(entry, entries)]
+    if lines:
+        raise SiteRefused(lines)
+    site = Site(name, entries)
+    circle = circle_of(site.needs())
+    if circle is not None:
+        way = " needs ".join(map(str, circle))
+        raise SiteRefused([f"{entries[circle[0]].at()}: {way}: nothing of this can be the first"])
+    return site
+
+
+def _wrong_references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[str]:
+    for path, key in references(entry, entries):
+        if key not in entries:
+            known = [other.name for other in entries if other.section == key.section]
+            yield f"{entry.at(*path)}: {key.name} is not one of the {key.section} of the site{did_you_mean(key.name, known)}"
+    if entry.key.section == "subscriptions":
+        known = [other.name for other in entries if other.section == "instances"]
+        for index, name in enumerate(entry.body.get("instances", ())):
+            if name not in known:
+                place = entry.at("instances", index)
+                yield f"{place}: {name} is not one of the instances of the site{did_you_mean(name, known)}"
+    if entry.key.section in ("links", "volumes"):
+        region = entry.body["region"]
+        if Key("regions", region) not in entries and region.count("/") != 1:
+            known = [other.name for other in entries if other.section == "regions"]
+            yield f"{entry.at('region')}: a region of the site, or an id <owner>/<region> expected{did_you_mean(region, known)}"
+    given = [each for each in _VIMS if each in entry.body]
+    if entry.key.section == "instances" and len(given) > 1:
+        yield f"{entry.at(given[1])}: only one of {', '.join(given)} expected"
+
+
+def circle_of(needs: Mapping[Key, frozenset[Key]]) -> list[Key] | None:
+    """Return entries each of which needs the next one, the first one at the end again; None if there is no circle."""
+    done: set[Key] = set()
+    for start in needs:
+        way: list[Key] = []
+        ahead = [iter([start])]
+        while ahead:
+            key = next(ahead[-1], None)
+            if key is None:
+                ahead.pop()
+                if way:
+                    done.add(way.pop())
+            elif key in way:
+                return [*way[way.index(key) :], key]
+            elif key not in done:
+                way.append(key)
+                ahead.append(iter(sorted(needs.get(key, ()))))
+    return None
