@@ -22,5 +22,7 @@ ITSELF: Final = "The command line"
 
 VERBS: Final[Mapping[str, Verb]] = {
     "get": Verb(f"{_VERBS}.get", LOOK, "List things of a kind, or show some of them"),
+    "wait": Verb(f"{_VERBS}.wait", OPERATIONS, "Follow an operation until it ends; say what blocks it"),
+    "watch": Verb(f"{_VERBS}.wait", OPERATIONS, "Another name of wait"),
     "version": Verb(f"{_VERBS}.version", ITSELF, "Show the versions of the command line and of the gateway"),
 }

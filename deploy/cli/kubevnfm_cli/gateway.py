@@ -10,12 +10,13 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
-from kubevnfm_cli.faults import Fault, Refused, Unreachable, UsageFault
+from kubevnfm_cli.faults import Fault, Refused, Stopped, Unreachable, UsageFault
 from kubevnfm_cli.json_types import JsonObject, read_json
 from kubevnfm_cli.terminal import printable
 
@@ -121,12 +122,22 @@ class Gateway:
 
     @contextlib.contextmanager
     def stream(
-        self, path: str, *, query: Query | None = None, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        until: float | None = None,
     ) -> Iterator[Iterator[bytes]]:
-        """Yield the lines of an answer as they come, on a connection of its own. Raises Refused, Unreachable."""
+        """Yield the lines of an answer as they come, on a connection of its own.
+
+        Raises Refused, Unreachable; Stopped at ``until`` (monotonic time).
+        """
         target, renewed = _target(path, query), False
         while True:
             connection = self._connected()
+            # Kept here: the connection forgets it if the end of the answer is the end of the connection.
+            sock = connection.sock
             try:
                 response = self._response(connection, "GET", target, None, headers or {})
                 if response.status == 401 and not renewed and self.credentials.renew():
@@ -134,18 +145,25 @@ class Gateway:
                     continue
                 if response.status >= 300:
                     raise _refusal(response.status, response.read(_MOST_LINE), target)
-                if connection.sock is not None:
-                    connection.sock.settimeout(_SILENCE_S)
-                yield self._lines(response)
+                yield self._lines(response, sock, until)
                 return
             finally:
                 connection.close()
 
-    def _lines(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+    def _lines(
+        self, response: http.client.HTTPResponse, sock: socket.socket | None, until: float | None
+    ) -> Iterator[bytes]:
         while True:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise Stopped("the time ran out")
+            if sock is not None:
+                sock.settimeout(_SILENCE_S if left is None else min(left, _SILENCE_S))
             try:
                 line = response.readline(_MOST_LINE)
             except _LOST as error:
+                if left is not None and left <= _SILENCE_S and isinstance(error, TimeoutError):
+                    raise Stopped("the time ran out") from error
                 raise self._unreachable(error) from error
             if not line:
                 return

@@ -1,4 +1,4 @@
-"""The executables ``kubevnfm-run``, ``kubevnfm-demo``, ``kubevnfm-watch`` and ``kubevnfm-hash-password``: plug-ins of the command line ``kubevnfm``.
+"""The executables ``kubevnfm-run``, ``kubevnfm-demo`` and ``kubevnfm-hash-password``: plug-ins of the command line ``kubevnfm``.
 
 Importing all services takes seconds, so each imports only what it needs, and help nothing.
 """
@@ -48,18 +48,6 @@ def demo() -> NoReturn:
     _end(lambda: _demo(arguments))
 
 
-def watch() -> NoReturn:
-    """Follow an operation."""
-    parser = argparse.ArgumentParser(
-        prog="kubevnfm watch", description="follow what happens to a VNF instance's operation"
-    )
-    parser.add_argument("instance", help="VNF instance id")
-    parser.add_argument("operation", help="VNF LCM operation occurrence id")
-    parser.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
-    arguments = parser.parse_args()
-    _end(lambda: _watch(arguments))
-
-
 def hash_password() -> NoReturn:
     """Read a password, print what stands for it in the users file."""
     text = "read a password, print what stands for it in the users file"
@@ -99,23 +87,6 @@ def _demo(arguments: argparse.Namespace) -> None:
     asyncio.run(demo.run(chosen, arguments.samples, arguments.node_seconds))
 
 
-def _watch(arguments: argparse.Namespace) -> None:
-    from kubevnfm.client import ClientSettings, GatewayClient
-    from kubevnfm.watch import follow, say
-
-    async def begun() -> str:
-        return str(arguments.operation)
-
-    async def watched() -> str:
-        async with GatewayClient(arguments.url, ClientSettings.read_or_exit()) as client:
-            view = await follow(client, arguments.instance, begun)
-        say(f"{view['operation']} {view['state']}")
-        return str(view["state"])
-
-    if asyncio.run(watched()) != "COMPLETED":
-        sys.exit(1)
-
-
 def _hash_password() -> None:
     from kubevnfm_access.passwords import PasswordHash
 
@@ -143,4 +114,4 @@ def _end(command: Callable[[], None]) -> NoReturn:
 
 if __name__ == "__main__":
     # `python -m kubevnfm.cli run`, as tests start it.
-    {"run": run, "demo": demo, "watch": watch, "hash-password": hash_password}[sys.argv.pop(1)]()
+    {"run": run, "demo": demo, "hash-password": hash_password}[sys.argv.pop(1)]()

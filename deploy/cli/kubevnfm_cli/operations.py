@@ -1,0 +1,63 @@
+"""Which operation a person means: by its id, or by the VNF that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubevnfm_cli import lists
+from kubevnfm_cli.faults import Refused, UsageFault
+from kubevnfm_cli.gateway import Gateway
+from kubevnfm_cli.nouns import NOUNS, noun_of
+from kubevnfm_cli.progress import RESTS
+from kubevnfm_cli.terminal import printable
+
+_WORDS = {word for noun in NOUNS for word in (noun.name, *noun.aliases)}
+
+
+def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
+    """Return the id of the operation that ``[op|vnf] ID``, or ``op/ID``, names; of a VNF its running one, or else its newest.
+
+    Raises UsageFault, Refused, Unreachable.
+    """
+    kind, name = _parted(words)
+    if kind == "op":
+        return lists.resolve(gateway, noun_of("op"), name)
+    if kind == "vnf":
+        return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
+    try:
+        found = lists.resolve(gateway, noun_of("op"), name)
+        lists.read_one(gateway, noun_of("op"), found)
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
+    return found
+
+
+def newest_operation(gateway: Gateway, instance_id: str) -> str:
+    """Return the id of a VNF's running operation, or else of its newest one. Raises Refused, Unreachable."""
+    query = {"filter": f"(eq,vnfInstanceId,{instance_id})"}
+    found = lists.read_list(gateway, noun_of("op"), query).items
+    if not found:
+        raise Refused(404, f"VNF {printable(instance_id)} has had no operation")
+    found.sort(key=lambda one: (one.get("operationState") not in RESTS, str(one.get("startTime"))))
+    return str(found[-1].get("id"))
+
+
+def _parted(words: Sequence[str]) -> tuple[str, str]:
+    """Return kind (``op``, ``vnf`` or nothing) and name."""
+    if len(words) == 1:
+        kind, slash, name = words[0].partition("/")
+        if not slash:
+            return "", words[0]
+    elif len(words) == 2 and words[0] in _WORDS:
+        kind, name = words
+    elif len(words) == 2:
+        # The form of earlier versions: the VNF, then the operation.
+        return "op", words[1]
+    else:
+        raise UsageFault("op ID or vnf ID expected")
+    noun = noun_of(kind).name
+    if noun not in ("op", "vnf"):
+        raise UsageFault(f"{printable(kind)}: op or vnf expected")
+    return noun, name

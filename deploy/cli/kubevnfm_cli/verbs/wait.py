@@ -1,0 +1,29 @@
+"""``kubevnfm wait`` and ``kubevnfm watch``: follow an operation until it has ended, or waits for an operator."""
+
+from __future__ import annotations
+
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.following import seconds_of, wait
+from kubevnfm_cli.operations import named_operation
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.epilog = (
+        "Shows the state first, then what happens: a live view in a terminal, one line an event elsewhere. Ends at once if the\n"
+        "operation has ended already. Ctrl-C never cancels the operation. Exit codes: 0 COMPLETED, 5 FAILED, FAILED_TEMP or\n"
+        "ROLLED_BACK, 3 the time ran out or Ctrl-C."
+    )
+    parser.add_argument(
+        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", help="end with exit code 3 after 90s, 10m or 1h30m (default: never)"
+    )
+
+
+def run(call: Call) -> int:
+    """Wait."""
+    timeout_s = None if call.given.timeout is None else seconds_of(call.given.timeout)
+    operation_id = named_operation(call.gateway, call.given.words)
+    return wait(call, operation_id, timeout_s=timeout_s, is_own_output=True)
