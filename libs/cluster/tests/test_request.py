@@ -10,6 +10,7 @@ from ipaddress import IPv4Network
 import pytest
 from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
 from kubevnfm_cluster.request import read_cluster_parameters, read_request
+from kubevnfm_cluster.unread import unread_parameters
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import KeyRing, Secret, hide, opened, sealed, sealing
 from pydantic import BaseModel
@@ -353,3 +354,21 @@ def test_an_installation_may_take_the_sum_of_the_limits_on_its_way(
 def test_each_further_master_joins_by_itself() -> None:
     limits = read_cluster_parameters(request({}))
     assert limits.install_limit_s(5, masters=3) - limits.install_limit_s(5) == 2 * (2700 + 1200 + 300)
+
+
+def test_attributes_that_nothing_reads_are_found_at_each_depth() -> None:
+    """API-160: each object is named with its path; a value of another form is for the model to refuse."""
+    registry = {"connection_type": "0", "server": "r", "srever": "s"}
+    disks = [{"volume_resource_id": "v", "mount_to": "/data", "mount": 1}]
+    given = request({
+        "master_node/pod_cdir": "10.0.0.0/8", "proxy/htpp_proxy": "x", "x_timeouts": 7, "x_secret_names": ["a"], "vim": "v",
+        "private_registry_connection_info": [registry], "storage_server/cinder_volume_setup_params": disks,
+    })  # fmt: skip
+    assert {"/".join(map(str, path)): names for path, names, _ in unread_parameters(given)} == {
+        CLUSTER: ("vim",),
+        f"{CLUSTER}/master_node": ("pod_cdir",),
+        f"{CLUSTER}/proxy": ("htpp_proxy",),
+        f"{CLUSTER}/private_registry_connection_info/0": ("srever",),
+        f"{CLUSTER}/storage_server/cinder_volume_setup_params/0": ("mount",),
+    }
+    assert list(unread_parameters({CLUSTER: ["no object"]})) == []

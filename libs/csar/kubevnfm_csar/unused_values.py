@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kubevnfm_kit.nearest import nearest, shown
+from kubevnfm_kit.request_warnings import RequestWarning, pointer
 from kubevnfm_secrets import SECRET_NAMES
 
 from kubevnfm_csar.artifact_order import ArtifactOrder
@@ -24,7 +25,7 @@ _OPEN: Final = frozenset(
 """The members of a schema by which an object may have others than those of its ``properties``."""
 
 
-def unused_values(order: ArtifactOrder, given: Mapping[str, Any], named: Collection[str]) -> Sequence[str]:
+def unused_values(order: ArtifactOrder, given: Mapping[str, Any], named: Collection[str]) -> Sequence[RequestWarning]:
     """Return a warning for each of the given values that is used nowhere; ``named``: the variables in the artifacts.
 
     None for an order with charts, since their templates alone say what they use, and where the schema lets objects have any members.
@@ -59,13 +60,16 @@ def leaves(values: Mapping[str, Any], inside: str = "") -> Iterator[str]:
             yield path
 
 
-def _unused(given: Mapping[str, Any], used: Set[str], above: Set[str], inside: str = "") -> Iterator[str]:
+def _unused(
+    given: Mapping[str, Any], used: Set[str], above: Set[str], inside: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
     """Yield the paths that lead to no variable, each without what is below it; ``above``: the objects that variables are in."""
     for name, value in given.items():
-        path = f"{inside}.{name}" if inside else name
-        if path in used or name == SECRET_NAMES or (not inside and name in RESERVED):
+        path = *inside, name
+        dotted = ".".join(path)
+        if dotted in used or name == SECRET_NAMES or (not inside and name in RESERVED):
             continue
-        if path not in above:
+        if dotted not in above:
             yield path
         elif isinstance(value, Mapping):
             yield from _unused(value, used, above, path)
@@ -75,7 +79,10 @@ def _is_open(described: Described) -> bool:
     return any(part.get(name) is not False for part in described.parts for name in _OPEN & part.keys())
 
 
-def _warning(path: str, names: Collection[str]) -> str:
-    near = nearest(path, names)
+def _warning(path: tuple[str, ...], names: Collection[str]) -> RequestWarning:
+    dotted = ".".join(path)
+    near = nearest(dotted, names)
     what = f"the nearest is {near}" if near is not None else "GET /artifacts/{csar_id}/variables lists them"
-    return f"{VALUES}/{shown(path).replace('.', '/')}: not used, since the package has no variable of this name; {what}"
+    place = f"{VALUES}/{shown(dotted).replace('.', '/')}"
+    text = f"{place}: not used, since the package has no variable of this name; {what}"
+    return RequestWarning(text=text, field=pointer([*VALUES.split("/"), *path]), nearest=near)

@@ -82,8 +82,12 @@ def test_a_value_that_names_no_variable_is_named_with_the_nearest_one(
         f"the nearest is {each}" if each else "GET /artifacts/{csar_id}/variables lists them"
         for each in unused.values()
     ]
-    assert [each.partition(": ")[0] for each in found] == [f"additionalParams/values/{path}" for path in unused]
-    assert [each.rpartition("; ")[2] for each in found] == near
+    assert [each.nearest or "" for each in found] == list(unused.values())
+    assert {each.field for each in found} == {
+        f"/additionalParams/values/{path}" for path in unused
+    } or "x" * 10_000 in given
+    assert [each.text.partition(": ")[0] for each in found] == [f"additionalParams/values/{path}" for path in unused]
+    assert [each.text.rpartition("; ")[2] for each in found] == near
 
 
 def test_values_of_charts_are_free() -> None:

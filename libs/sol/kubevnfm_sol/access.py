@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import MASK, Secret, is_mask
 
 from kubevnfm_sol.free_containers import unread
@@ -137,9 +138,12 @@ def check_names(given: Values, known: Sequence[str], place: str, *, separator: s
             raise InvalidInput(f"{place}{separator}{name}", f"no such attribute; there are {', '.join(sorted(known))}")
 
 
-def unread_extra(vim_type: str, extra: Values, place: str) -> Sequence[str]:
-    """Return a warning for each attribute of ``extra`` that kubevnfm does not read; ``place``: as `unread`."""
-    return unread(extra, EXTRA[long_vim_type(vim_type)], place, "kubevnfm reads no attribute")
+def unread_extra(
+    vim_type: str, extra: Values, path: Sequence[str | int], *, separator: str = "/"
+) -> Sequence[RequestWarning]:
+    """Return a warning for each attribute of ``extra`` that kubevnfm does not read; ``path``, ``separator``: as of `unread`."""
+    readers = "kubevnfm reads no attribute"
+    return unread(extra, EXTRA[long_vim_type(vim_type)], path, readers, separator=separator)
 
 
 def check_openstack_extra(extra: Values, place: str, *, separator: str = "/") -> None:

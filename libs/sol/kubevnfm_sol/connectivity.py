@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -158,15 +158,18 @@ def shown_of_managed(link: Mapping[str, Any]) -> dict[str, Any]:
     return {name: link[name] for name in _SHOWN if link.get(name) is not None}
 
 
-def of_indirect_mode(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the place of each ``resourceProviderId`` in the links of a request or of a grant, which has been validated.
+def of_indirect_mode(given: Mapping[str, Any]) -> Iterator[Sequence[str | int]]:
+    """Yield the path of each ``resourceProviderId`` in the links of a request or of a grant, which has been validated.
 
     In direct mode, where the VNFM asks VIMs itself, they have no meaning (4.4.1.7).
     """
     for name in ("extVirtualLinks", "extManagedVirtualLinks"):
         for index, link in enumerate(given.get(name) or ()):
-            handles = enumerate(port["resourceHandle"] for port in link.get("extLinkPorts") or ())
-            of_ports = ((f"/extLinkPorts[{number}]/resourceHandle", handle) for number, handle in handles)
-            for place, one in (("", link), *of_ports):
+            here: list[str | int] = [name, index]
+            ports = enumerate(link.get("extLinkPorts") or ())
+            of_ports = (
+                ([*here, "extLinkPorts", number, "resourceHandle"], port["resourceHandle"]) for number, port in ports
+            )
+            for path, one in ((here, link), *of_ports):
                 if one.get("resourceProviderId") is not None:
-                    yield f"{name}[{index}]{place}/resourceProviderId"
+                    yield [*path, "resourceProviderId"]

@@ -5,29 +5,50 @@ SOL003 lets such a container have any name, so an unknown one cannot be refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from kubevnfm_kit import request_warnings
 from kubevnfm_kit.nearest import nearest, shown
+from kubevnfm_kit.request_warnings import RequestWarning, pointer
 
 _MOST: Final = 20
 """Names of one container that are named."""
+_MOST_COMPARED: Final = 200
+"""Names of one container that are compared with the known ones, each of which takes up to 50 ms."""
 
 
-def unread(given: Iterable[str], known: Collection[str], place: str, readers: str) -> Sequence[str]:
+def unread(
+    given: Iterable[str], known: Collection[str], path: Sequence[str | int], readers: str, *, separator: str = "/"
+) -> Sequence[RequestWarning]:
     """Return a warning for each name that is not known, with the nearest known one.
 
-    ``place``: that of the container, with its separator; ``readers``: as "kubevnfm reads no attribute".
+    ``path``: that of the container in the request; ``readers``: as "kubevnfm reads no attribute"; ``separator``: of the parts of
+    the path in the text.
     """
-    return [_warning(name, known, place, readers) for name in islice(_unknown(given, known), _MOST)]
+    found = (_warning(name, known, path, readers, separator) for name in _unknown(given, known))
+    return list(islice(found, _MOST))
 
 
-def _unknown(given: Iterable[str], known: Collection[str]) -> Iterable[str]:
+def misspelled(
+    given: Iterable[str], known: Collection[str], path: Sequence[str | int], readers: str
+) -> Sequence[RequestWarning]:
+    """Return a warning for each name that is not known and is like a known one; others may be for code of the package."""
+    compared = islice(_unknown(given, known), _MOST_COMPARED)
+    found = (_warning(name, known, path, readers, "/") for name in compared)
+    return list(islice((each for each in found if each.nearest is not None), _MOST))
+
+
+def _unknown(given: Iterable[str], known: Collection[str]) -> Iterator[str]:
     return (name for name in given if name not in known)
 
 
-def _warning(name: str, known: Collection[str], place: str, readers: str) -> str:
+def _warning(
+    name: str, known: Collection[str], path: Sequence[str | int], readers: str, separator: str
+) -> RequestWarning:
     near = nearest(name, known)
     hint = f"; the nearest is {near}" if near is not None else ""
-    return f"{place}{shown(name)}: not used, since {readers} of this name{hint}"
+    where = request_warnings.place([*path, shown(name)], separator=separator)
+    text = f"{where}: not used, since {readers} of this name{hint}"
+    return RequestWarning(text=text, field=pointer([*path, name]), nearest=near)

@@ -217,9 +217,8 @@ class ExternalGrants:
                 "grant": grant.model_dump(by_alias=True, exclude_none=True),
             }
         )
-        warnings = (*(record.occ.warnings or ()), *unused_in(answer.grant, draft)) or None
-        occ = record.occ.model_copy(update={"warnings": warnings})
-        record = record.model_copy(update={"occ": occ, "granting": given, "draft": draft.document(self._ring)})
+        record = record.with_warnings(unused_in(answer.grant, draft))
+        record = record.model_copy(update={"granting": given, "draft": draft.document(self._ring)})
         return self._saga.grant(record, grant.id, now)
 
     def _refused(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from kubevnfm_kit.request_warnings import RequestWarning, place
 from kubevnfm_sol.connectivity import of_indirect_mode
 from kubevnfm_sol.granting import Grant
 
@@ -31,15 +32,17 @@ _UNUSED: Final[Mapping[str, frozenset[str]]] = {
 """The attributes that no operation uses, by the list of objects that has them. A VIM other than the operation's is not used either."""
 
 
-def unused_in(given: Mapping[str, Any], draft: Draft) -> Sequence[str]:
+def unused_in(given: Mapping[str, Any], draft: Draft) -> Sequence[RequestWarning]:
     """Return a warning for each; none if code of the package gets the grant.
 
     ``given``: the grant as it came; ``draft``: with the grant applied.
     """
     if getattr(draft, "user_data", None) or (isinstance(draft, ScriptedDraft) and draft.scripts):
         return ()
-    unknown = (f"{place}: {reason}" for place, reason in unknown_attributes(Grant, given) if place != "_links")
-    return [f"the NFVO's grant: {each}" for each in islice((*unknown, *_unused(given, draft)), _MOST)]
+    unknown = (f"{where}: {reason}" for where, reason in unknown_attributes(Grant, given) if where != "_links")
+    found = islice((*unknown, *_unused(given, draft)), _MOST)
+    # The request has no such part, so there is no `field`.
+    return [RequestWarning(text=f"the NFVO's grant: {each}") for each in found]
 
 
 def _unused(given: Mapping[str, Any], draft: Draft) -> Iterator[str]:
@@ -54,12 +57,12 @@ def _unused(given: Mapping[str, Any], draft: Draft) -> Iterator[str]:
             yield from _of_list(name, value, draft)
         elif name == "vimAssets" and isinstance(value, Mapping):
             for kind in ("computeResourceFlavours", "softwareImages"):
-                yield from _of_list(kind, value.get(kind), draft, place=f"{name}/{kind}")
-    yield from (f"{place}: not used" for place in of_indirect_mode(given))
+                yield from _of_list(kind, value.get(kind), draft, inside=f"{name}/{kind}")
+    yield from (f"{place(path)}: not used" for path in of_indirect_mode(given))
 
 
 def _of_list(
-    name: str, listed: object, draft: Draft, *, place: str | None = None, is_zone_used: bool = True
+    name: str, listed: object, draft: Draft, *, inside: str | None = None, is_zone_used: bool = True
 ) -> Iterator[str]:
     unused = _UNUSED[name] | (frozenset() if is_zone_used else {"zoneId"})
     known = (None, draft.vim_id, getattr(draft, "vim_key", None))
@@ -68,4 +71,4 @@ def _of_list(
             is_other_vim = attribute == _VIM and value not in known
             if value is not None and (attribute in unused or is_other_vim):
                 reason = "another VIM than the operation's" if is_other_vim else "not used"
-                yield f"{place or name}[{index}]/{attribute}: {reason}"
+                yield f"{inside or name}[{index}]/{attribute}: {reason}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.http.models import Linked, Shown
@@ -152,7 +153,7 @@ class OperationView(OperationHead):
     """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""
     isReversible: bool  # noqa: N815  # as it is on the wire
     """Whether it can be rolled back."""
-    warnings: list[str] | None = None
+    warnings: list[RequestWarning] | None = None
     """Parts of the request that are not used."""
     waits: list[Wait]
     """Everything that it waits for now, the longest first."""

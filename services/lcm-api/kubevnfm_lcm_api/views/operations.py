@@ -54,7 +54,7 @@ async def _view(request: web.Request) -> JsonObject:
         **head_of(stored.body, root),
         **found_of(record, tasks, runs, now, root),
         "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
-        **({"warnings": list(occ.warnings)} if occ.warnings else {}),
+        **({"warnings": [each.model_dump(exclude_none=True) for each in record.warnings]} if record.warnings else {}),
         "waits": waits_of(record, tasks),
         "steps": _with_usual(step_views(record), usual_s(runs, record)),
         **await _clean_up(request, record),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied, ObjectsScaled, PodFacts
+from kubevnfm_lcm_api.lifecycle.containers.chart_values import misspelled_values
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_secrets import Secret
 from packages.package_variants import variant
 from worlds.lcm_world import World, sample_request
@@ -154,3 +157,32 @@ async def test_the_releases_of_version_1_are_sent_in_order_and_healed_at_the_pre
     package = {"vnfdId": sample_request("cnf", "create")["vnfdId"], "additionalParams": files}
     answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", package)
     assert "using_helm_install_param" in answer.problem(422)["detail"]
+
+
+class _OnePackage:
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        files = {"web/values.yaml": b"{image: {tag: a}, replicas: 1, labels: {}}", "bad/values.yaml": b"{a: *b}"}
+        return files.get(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"helm_chart_path": "./web/", "helm_parameters": {"image.tga": 1, "image.any": 2, "labels.x": 3, "replcas": 4}},
+         [("/helm_parameters", "replicas"), ("/helm_parameters", "tag")]),
+        ({"use_helm": "true", "using_helm_install_param": [
+            {"helmreleasename": "a", "exthelmchart": "false", "helmchartfile_path": "web", "helmparameter": ["imge.tag=1"]},
+        ]}, [("/using_helm_install_param/0/helmparameter", "image")]),
+        ({"helm_chart_path": "bad", "helm_parameters": {"b": 1}}, []),
+        ({"helm_chart_path": "web.tgz", "helm_parameters": {"replcas": 1}}, []),
+        ({"helm_chart_path": "web", "helm_parameters": {"a..b": 1}}, []),
+        ({"using_helm_install_param": "no list"}, []),
+    ],
+)  # fmt: skip
+async def test_a_value_that_is_misspelled_beside_those_of_the_chart_is_a_warning(
+    given: dict[str, Any], found: list[tuple[str, str]]
+) -> None:
+    """API-160: its templates may read others than its values.yaml has, so only what is like one of these is named."""
+    packages, package = cast("PackageCatalogue", _OnePackage()), PackageRef(package_id="p", vnfd_id="v")
+    warnings = await misspelled_values(packages, package, given)
+    assert [(each.field, each.nearest) for each in warnings] == [(f"/additionalParams{at}", near) for at, near in found]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
-from worlds.lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world, sample_request
 
 PHASE = "mgmt.run_phase"
 
@@ -36,7 +36,15 @@ async def shown(world: World, operation_id: str) -> dict[str, str]:
 
 async def test_tasks_that_had_not_ended_when_their_step_did_are_cancelled(world: World) -> None:
     """Also without an event: their worker was stopped, or has died."""
-    operation_id = await world.instantiate(await world.create("cluster"), "cluster")
+    body = sample_request("cluster", "instantiate")
+    masters = body["additionalParams"]["k8s_cluster_installation_param"]["master_node"]
+    masters["pod_cdir"] = masters.pop("pod_cidr")
+    masters["for_user_data"] = "x"
+    operation_id = await world.ask(await world.create("cluster"), "instantiate", body)
+    view = (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
+    assert [(each["field"].rpartition("/")[2], each["nearest"]) for each in view["warnings"]] == [
+        ("pod_cdir", "pod_cidr")
+    ]
     phase = (await world.twins.has_asked(2))[-1]
     for node, task, state in (
         ("master1", "init", "started"),

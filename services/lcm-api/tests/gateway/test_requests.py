@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import operator
 import re
 import shutil
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -426,8 +428,13 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
         operation_id = accepted.headers["Location"].rpartition("/")[2]
         await world.reached(operation_id, "COMPLETED")
         shown = (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
-        assert (await world.operation(operation_id)).get("warnings") == shown.get("warnings")
-        return shown.get("warnings")
+        found = shown.get("warnings")
+        texts = None if found is None else [each["text"] for each in found]
+        assert (await world.operation(operation_id)).get("warnings") == texts
+        for each in found or ():
+            assert reduce(operator.getitem, each["field"].split("/")[1:], body) is not None
+            assert each.get("nearest") == (each["text"].partition("the nearest is ")[2] or None)
+        return texts
 
     expected = [f"{place}detph: {why}; the nearest is depth", f"{place}qqqqqq: {why}"]
     vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "extra": {"area": "a", "regions": "b"}})(body)

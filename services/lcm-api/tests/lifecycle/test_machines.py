@@ -274,7 +274,7 @@ async def test_the_vnf_shows_the_levels_of_the_new_package_and_keeps_which_templ
 def test_a_group_that_keeps_the_definition_of_the_package_before_is_named() -> None:
     left, user_data = LeftPackage(package=NEW), UserData(path="UserData/it.py", class_name="It")
     heal = a_change_draft(HealVmDraft, servers=("server-m1", "server-w1"), left_package=left)
-    assert [note.partition(":")[0] for note in heal.notes] == ["worker_instance"]
+    assert [note.text.partition(":")[0] for note in heal.notes] == ["worker_instance"]
     for others in (
         {"servers": ("server-m1", "server-w1", "server-w2")},
         {"is_recreated": True},
@@ -283,7 +283,7 @@ def test_a_group_that_keeps_the_definition_of_the_package_before_is_named() -> N
     ):
         assert heal.model_copy(update=others).notes == ()
     scale = a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3}, left_package=left)
-    assert [note.partition(":")[0] for note in scale.notes] == ["worker_instance"]
+    assert [note.text.partition(":")[0] for note in scale.notes] == ["worker_instance"]
     assert scale.model_copy(update={"counts": {"masterNode": 1, "workerNode": 1}}).notes == ()
 
 

@@ -153,7 +153,8 @@ async def test_a_value_that_no_artifact_uses_is_a_warning(gateway: _Gateway) -> 
     operation = changed["operation"].rpartition("/")[2]
     expected = [f"additionalParams/{changed['warnings'][0]}"]
     assert (await world.operation(operation))["warnings"] == expected
-    assert (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json["warnings"] == expected
+    shown = (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json["warnings"]
+    assert shown == [{"text": expected[0], "field": "/additionalParams/values/usr", "nearest": "user"}]
     assert "warnings" not in (await world.v1("GET", f"/vnf_lcm_op_occs/{operation}")).must(200).json
     changed = (await gateway.patch(one, values={"password": "y"})).must(200).json
     assert "warnings" not in changed

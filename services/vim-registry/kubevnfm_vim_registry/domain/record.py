@@ -116,9 +116,9 @@ class VimRecord(BaseModel):
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
         if not self.status_reason:
             del record["status_reason"]  # Tacker's record does not have it
-        warnings = unread_extra(self.type, self.extra, "extra.")
+        warnings = unread_extra(self.type, self.extra, ["extra"], separator=".")
         if warnings:
-            record["warnings"] = list(warnings)
+            record["warnings"] = [each.text for each in warnings]
         if self.capi_providers:
             record["extra"] = {**record["extra"], CAPI: shown_providers(self.capi_providers.values())}
         return record

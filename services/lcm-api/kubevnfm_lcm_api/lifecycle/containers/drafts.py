@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import CapiProviders
 from kubevnfm_events.objects import LeftObject
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.resources import ResourceChanges
@@ -44,11 +45,11 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """That of the objects with their variables filled in; empty if they are not known."""
     left: tuple[LeftObject, ...] = ()
     """The objects that a rollback has left, because others need them."""
-    unused_values: tuple[str, ...] = ()
+    unused_values: tuple[RequestWarning, ...] = ()
     """The warnings about values of the request that name no variable of the package."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RequestWarning, ...]:
         """The values that are not used."""
         return self.unused_values
 

@@ -31,6 +31,7 @@ from kubevnfm_kit.kubernetes_names import (
     is_release_name,
 )
 from kubevnfm_kit.merge_patch import merge_patch
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -209,7 +210,7 @@ class CheckedObjects:
     """The objects of an order, with a keyed hash in the place of each secret value."""
 
     documents: Sequence[OrderedDocument]
-    unused_values: tuple[str, ...]
+    unused_values: tuple[RequestWarning, ...]
     """The warnings about values that name no variable."""
 
     @property

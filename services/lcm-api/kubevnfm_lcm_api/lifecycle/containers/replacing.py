@@ -10,6 +10,7 @@ from kubevnfm_events import PackageRef
 from kubevnfm_events.compute_profiles import ComputeProfile
 from kubevnfm_events.objects import ChartOrder, ClaimedVolume, NetworkAttachment, Variables, VduTarget
 from kubevnfm_events.outputs import WantedOutput
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
@@ -58,7 +59,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     digest: str = ""
     """That of the objects with their variables filled in; empty if they are not known."""
     tasks: tuple[str, ...] = ()
-    unused_values: tuple[str, ...] = ()
+    unused_values: tuple[RequestWarning, ...] = ()
     """The warnings about values of the request that name no variable of the package."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -73,7 +74,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     """The files of the new package that its order artifact does not list; None: the images alone change."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RequestWarning, ...]:
         """The values that are not used."""
         return self.unused_values
 

@@ -9,6 +9,7 @@ from typing import Any
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
@@ -50,7 +51,7 @@ class Acceptance:
         flavour: Flavour | None = None,
         secret_names: Collection[str] = (),
         state: OperationState = OperationState.STARTING,
-        warnings: Collection[str] = (),
+        warnings: Collection[RequestWarning] = (),
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
@@ -102,7 +103,7 @@ class Acceptance:
         flavour: Flavour | None,
         secret_names: Collection[str],
         state: OperationState,
-        warnings: Collection[str] = (),
+        warnings: Collection[RequestWarning] = (),
     ) -> tuple[OccurrenceRecord, dict[str, Any]]:
         """Return the occurrence, and the further fields of the instance that are true from its claim on."""
         await self._suspensions.check(record, _may_be_regions(record, draft))
@@ -121,7 +122,6 @@ class Acceptance:
             operation=operation,
             operation_params=dict(hide(asked.original, names)),
             vnf_snapshot_info_id=draft.vnf_snapshot_info_id,
-            warnings=(*draft.notes, *warnings) or None,
         )
         if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:
             request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
@@ -135,14 +135,14 @@ class Acceptance:
             facts=_facts(record, draft),
             is_reversible=draft.is_reversible,
             revision=_revision(record, draft, asked.origin),
-        )
+        ).with_warnings((*draft.notes, *warnings))
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:
             check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
         claims = _claims(record, draft, names)
         if occurrence.revision is not None:
             claims["internal/revision"] = occurrence.revision.number
-            claims["internal/warnings"] = list(draft.notes)
+            claims["internal/warnings"] = [note.text for note in draft.notes]
         return occurrence, claims
 
 

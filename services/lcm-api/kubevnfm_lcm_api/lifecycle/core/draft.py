@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import OperationState
@@ -86,7 +87,7 @@ class Draft(BaseModel):
         return None
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RequestWarning, ...]:
         """The warnings about the request, which the operation shows."""
         return ()
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.lcm import VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict
@@ -46,6 +47,8 @@ class OccurrenceRecord(BaseModel):
     """The task with which a caller has decided the end. No other task is possible from then on, even after a crash."""
     revision: Revision | None = None
     """The revision of a multi-cloud VNF that it makes; None: it makes none."""
+    warnings: tuple[RequestWarning, ...] = ()
+    """The parts of the request that are not used; `occ` has the texts, as SOL003 does."""
     granting: Granting | None = None
     """The grant request and the NFVO's answers; None under the local policy."""
 
@@ -66,6 +69,8 @@ class OccurrenceRecord(BaseModel):
             **({"ending": self.ending} if self.ending is not None else {}),
             **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
         }
+        if self.warnings:
+            body["internal"]["warnings"] = [each.model_dump(exclude_none=True) for each in self.warnings]
         if self.revision is not None:
             body["internal"]["revision"] = self.revision.model_dump(mode="json", by_alias=True, exclude_none=True)
         if self.granting is not None:
@@ -91,8 +96,16 @@ class OccurrenceRecord(BaseModel):
             ending=internal.get("ending"),
             follows=internal.get("follows"),
             revision=internal.get("revision"),
+            # Earlier versions have stored the texts alone.
+            warnings=tuple(internal.get("warnings") or body.get("warnings") or ()),
             granting=internal.get("granting"),
         )
+
+    def with_warnings(self, further: Sequence[RequestWarning]) -> Self:
+        """Return the record with these warnings after its own."""
+        warnings = (*self.warnings, *further)
+        texts = tuple(each.text for each in warnings) or None
+        return self.with_occ(warnings=texts).model_copy(update={"warnings": warnings})
 
     def with_occ(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackOrder, StackResources, UserData
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import VnfInstance
@@ -67,7 +68,7 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         """Nova ids of the servers that are removed."""
         return ()
 
-    def kept_forms(self, groups: Collection[str]) -> tuple[str, ...]:
+    def kept_forms(self, groups: Collection[str]) -> tuple[RequestWarning, ...]:
         """Return a warning for each of these groups of the Base HOT, if a modification has named another package since the stack was made.
 
         None for a class of the package: it makes of the groups what it likes.
@@ -76,7 +77,8 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
             return ()
         until = "until a heal names all its machines, or the whole VNF is healed"
         return tuple(
-            f"{group}: the group keeps the definition of the earlier package {until}" for group in sorted(groups)
+            RequestWarning(text=f"{group}: the group keeps the definition of the earlier package {until}")
+            for group in sorted(groups)
         )
 
     def grant_resources(self, flavour: Flavour | None) -> Resources:

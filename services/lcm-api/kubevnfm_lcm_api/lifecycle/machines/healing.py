@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import StackResources, UserData
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
@@ -37,7 +38,7 @@ class HealVmDraft(ChangeVmDraft, ClusterBuildDraft):
     """Where a private registry answers, if its machine gets other addresses; its ports are kept otherwise."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RequestWarning, ...]:
         """The groups some of whose machines are healed: these get their earlier form."""
         groups = {one.server_id: one.group for one in self.before.servers if one.group and not self.is_recreated}
         others = {group for server_id, group in groups.items() if server_id not in self.servers}

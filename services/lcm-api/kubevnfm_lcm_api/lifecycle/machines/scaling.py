@@ -6,6 +6,7 @@ from collections import Counter
 from typing import ClassVar
 
 from kubevnfm_events.stacks import StackResources
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
 
@@ -26,7 +27,7 @@ class ScaleVmDraft(ChangeVmDraft):
     """By aspect: for each level, the instances by VDU in addition to those of level 0."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RequestWarning, ...]:
         """The groups that get machines of their earlier form."""
         present = Counter(one.vdu_id for one in self.before.servers)
         growing = {one for one, count in self.counts.items() if count > present[one]}

@@ -9,6 +9,7 @@ from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
+from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
 from kubevnfm_sol.secret_destinations import moved_secret
@@ -116,7 +117,7 @@ async def accept(
     )
 
 
-def _unread(draft: ModifyDraft, asked: Asked[VnfInfoModificationRequest]) -> Sequence[str]:
+def _unread(draft: ModifyDraft, asked: Asked[VnfInfoModificationRequest]) -> Sequence[RequestWarning]:
     """Return the warnings about the entries that the request names; scripts of the package may read any attribute."""
     if isinstance(draft, ModifyScriptedDraft) and draft.scripts:
         return ()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_cluster.request import LOAD_BALANCER, AdditionalParams
+from kubevnfm_cluster.unread import unread_parameters
 from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_kit.request_warnings import RequestWarning, place, pointer
 from kubevnfm_secrets import SECRET_NAMES
 from kubevnfm_sol.access import unread_extra
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.connectivity import of_indirect_mode
-from kubevnfm_sol.free_containers import unread
+from kubevnfm_sol.free_containers import misspelled, unread
 from kubevnfm_sol.lcm import OperateVnfRequest, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
 
 from kubevnfm_lcm_api.http.spelling import PARAMETERS
+from kubevnfm_lcm_api.lifecycle.containers.chart_values import misspelled_values
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUE_NAMES
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUES as CHART_VALUES
 from kubevnfm_lcm_api.lifecycle.containers.helm_releases import REPLICA_VALUES
@@ -26,6 +30,7 @@ from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
 from kubevnfm_lcm_api.lifecycle.core import request_parameters as common
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases
 from kubevnfm_lcm_api.lifecycle.machines.inventory import PORT
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
@@ -50,69 +55,105 @@ OWN: Final = frozenset(
 """The names in additionalParams that kubevnfm reads, for VNFs of any kind."""
 _OF_CONNECTIONS: Final = frozenset({"id", *(str(each.alias) for each in VimConnectionInfo.model_fields.values())})
 """The attributes of an entry of vimConnectionInfo; v1 has its id among them."""
+_PARAMETERS: Final = "additionalParams"
+_VIMS: Final = "vimConnectionInfo"
+_MOST: Final = 20
+_MOST_OBJECTS: Final = 100
+"""Objects of a cluster whose names are compared."""
 
 
-async def unread_in(on: RequestServices, draft: Draft, asked: Asked[SolType], flavour: Flavour | None) -> Sequence[str]:
+async def unread_in(
+    on: RequestServices, draft: Draft, asked: Asked[SolType], flavour: Flavour | None
+) -> Sequence[RequestWarning]:
     """Return a warning for each name in ``additionalParams`` and in ``extra`` of a VIM, and for each attribute, that nothing reads.
 
-    Code of a package may read any of them: no warning for a package with scripts, or if the request names user data or a coordination script.
+    Code of a package may read any of them: no warning for a package with scripts, or if the request names user data or a coordination
+    script, except for attributes of a cluster that are misspelled.
     ``flavour``: that after the operation; None: the package does not exist any more, so what it reads is not known.
     """
     parameters: Mapping[str, Any] = getattr(asked.request, "additional_params", None) or {}
-    names_code = any(name == USER_DATA or name.startswith(COORDINATE) for name in parameters)
-    if flavour is None or names_code or has_scripts(flavour) or getattr(draft, "user_data", None):
+    if flavour is None:
         return ()
-    found: list[str] = []
+    names_code = any(name == USER_DATA or name.startswith(COORDINATE) for name in parameters)
+    is_for_code = names_code or has_scripts(flavour) or bool(getattr(draft, "user_data", None))
+    of_cluster = _unread_of_cluster(parameters, flavour, is_for_code=is_for_code)
+    if is_for_code:
+        return of_cluster
+    found: list[RequestWarning] = []
     if not parameters.keys() <= OWN:
         known = OWN | await _in_base_hot(on, draft, flavour)
-        found += unread(parameters, known, "additionalParams/", "neither kubevnfm nor the package reads an attribute")
+        found += unread(parameters, known, [_PARAMETERS], "neither kubevnfm nor the package reads an attribute")
+    of_values = await misspelled_values(on.packages, getattr(draft, "package", None), parameters)
     of_vims = unread_of_vims(getattr(asked.request, "vim_connection_info", {}), asked.original)
-    of_links = (
-        f"{place}: not used, since resources are managed in direct mode" for place in of_indirect_mode(asked.original)
-    )
-    return [*found, *of_vims, *of_links, *_unread_beside(asked.request)]
+    of_links = (_unused(path, "resources are managed in direct mode") for path in of_indirect_mode(asked.original))
+    return [*found, *of_cluster, *of_values, *of_vims, *of_links, *_unread_beside(asked.request)]
 
 
-def unread_of_vims(connections: Mapping[str, VimConnectionInfo], original: Mapping[str, Any]) -> Sequence[str]:
+def _unread_of_cluster(
+    parameters: Mapping[str, Any], flavour: Flavour, *, is_for_code: bool
+) -> Sequence[RequestWarning]:
+    """Return the warnings about attributes of a cluster that the driver is to build, which are not read."""
+    if not cluster_phases(flavour):
+        return ()
+    found: list[RequestWarning] = []
+    for path, names, known in islice(unread_parameters(parameters), _MOST_OBJECTS):
+        look = misspelled if is_for_code else unread
+        found += look(names, known, [_PARAMETERS, *path], "kubevnfm reads no attribute")
+    return found[:_MOST]
+
+
+def unread_of_vims(
+    connections: Mapping[str, VimConnectionInfo], original: Mapping[str, Any]
+) -> Sequence[RequestWarning]:
     """Return a warning for each attribute of the entries, and of their ``extra``, that kubevnfm does not read.
 
     ``original``: the request as it was given.
     """
+    entries = dict(_entries(original.get(_VIMS)))
+    paths: Mapping[str, Sequence[str | int]] = {key: path for key, (path, _) in entries.items()}
     return [
-        *_unread_of_entries(original.get("vimConnectionInfo")),
+        *_unread_of_entries(entries.values()),
         *(
             warning
             for key, entry in connections.items()
-            for warning in unread_extra(entry.vim_type, entry.extra, f"vimConnectionInfo/{key}/extra/")
+            for warning in unread_extra(entry.vim_type, entry.extra, [*paths.get(key, (_VIMS, key)), "extra"])
         ),
     ]
 
 
-def _unread_of_entries(given: object) -> Iterator[str]:
-    """Yield the warnings about the attributes of entries; ``given``: the map of v2, or the list of v1."""
-    entries: dict[str, object] = {}
+def _entries(given: object) -> Iterator[tuple[str, tuple[Sequence[str | int], object]]]:
+    """Yield path and value of each entry by its key; ``given``: the map of v2, or the list of v1."""
     if isinstance(given, Mapping):
-        entries = {f"/{key}": entry for key, entry in given.items()}
+        yield from ((key, ((_VIMS, key), entry)) for key, entry in given.items())
     elif isinstance(given, list):
-        entries = {f"[{index}]": entry for index, entry in enumerate(given)}
-    for place, entry in entries.items():
+        for index, entry in enumerate(given):
+            key = entry.get("id") if isinstance(entry, Mapping) else None
+            yield (key if isinstance(key, str) else f"[{index}]"), ((_VIMS, index), entry)
+
+
+def _unread_of_entries(entries: Iterable[tuple[Sequence[str | int], object]]) -> Iterator[RequestWarning]:
+    for path, entry in entries:
         if isinstance(entry, Mapping):
             names = [name for name, value in entry.items() if value is not None and name != SECRET_NAMES]
-            yield from unread(names, _OF_CONNECTIONS, f"vimConnectionInfo{place}/", "SOL003 has no attribute")
+            yield from unread(names, _OF_CONNECTIONS, path, "SOL003 has no attribute")
 
 
-def _unread_beside(request: SolType) -> Iterator[str]:
+def _unread_beside(request: SolType) -> Iterator[RequestWarning]:
     """Yield the warnings about attributes that other attributes of the request make useless."""
     match request:
         case TerminateVnfRequest(termination_type="FORCEFUL", graceful_termination_timeout=int()):
-            yield "gracefulTerminationTimeout: not used, since the termination is FORCEFUL"
+            yield _unused(["gracefulTerminationTimeout"], "the termination is FORCEFUL")
         case OperateVnfRequest(graceful_stop_timeout=int()) if request.stop_type != "GRACEFUL":
-            yield "gracefulStopTimeout: not used, since the stop is FORCEFUL"
+            yield _unused(["gracefulStopTimeout"], "the stop is FORCEFUL")
     for index, link in enumerate(getattr(request, "ext_virtual_links", ())):
         for number, port in enumerate(link.ext_link_ports or ()):
             if port.resource_handle.vim_level_resource_type not in (None, PORT):
-                place = f"extVirtualLinks[{index}]/extLinkPorts[{number}]/resourceHandle/vimLevelResourceType"
-                yield f"{place}: not used, since the port is shown as {PORT}"
+                handle = ("extVirtualLinks", index, "extLinkPorts", number, "resourceHandle")
+                yield _unused([*handle, "vimLevelResourceType"], f"the port is shown as {PORT}")
+
+
+def _unused(path: Sequence[str | int], reason: str) -> RequestWarning:
+    return RequestWarning(text=f"{place(path)}: not used, since {reason}", field=pointer(path))
 
 
 async def _in_base_hot(on: RequestServices, draft: Draft, flavour: Flavour) -> frozenset[str]:
