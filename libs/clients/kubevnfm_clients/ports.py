@@ -17,6 +17,7 @@ from kubevnfm_secrets import Secret
 
 from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_clients.cloud_identity import CloudIdentity
+from kubevnfm_clients.vim_views import VimView
 
 
 class Packages(Protocol):
@@ -123,6 +124,19 @@ class Vims(Protocol):
 
     async def default(self) -> JsonMapping | None:
         """Return the default VIM's record, or None."""
+        ...
+
+    async def views(
+        self, filters: Mapping[str, str], *, limit: int, after: tuple[str, str] | None = None
+    ) -> tuple[Sequence[VimView], tuple[str, str] | None]:
+        """Return a page by name and id, and where the next one begins; no VIM is called.
+
+        ``filters``: ``type``, ``status``, ``name`` (its beginning), ``id`` (its beginning).
+        """
+        ...
+
+    async def view(self, vim_id: str) -> VimView:
+        """Return one with its capacity, which is read from the VIM if what is known is old. Raises NotFound."""
         ...
 
 

@@ -12,6 +12,7 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.vim_views import VimView
 
 _MOST: Final = 1000
 _FRESH_S: Final = 5.0
@@ -89,6 +90,18 @@ class HttpVims:
     async def default(self) -> JsonMapping | None:
         found = await self.list({"is_default": ["True"]})
         return found[0] if found else None
+
+    async def views(
+        self, filters: Mapping[str, str], *, limit: int, after: tuple[str, str] | None = None
+    ) -> tuple[Sequence[VimView], tuple[str, str] | None]:
+        behind = {} if after is None else {"after_name": after[0], "after_id": after[1]}
+        answer = await self._api.call("GET", "vim-views", query={**filters, **behind, "limit": str(limit)})
+        following = answer["next_after"]
+        found = [VimView.model_validate(each) for each in answer["vims"]]
+        return found, None if following is None else (str(following[0]), str(following[1]))
+
+    async def view(self, vim_id: str) -> VimView:
+        return VimView.model_validate(await self._api.call("GET", "vim-views", vim_id))
 
 
 class HttpVimUsers:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +16,7 @@ from kubevnfm_clients.ports import InstanceOperations
 from kubevnfm_events import Event
 from kubevnfm_events.vim import VimCredentialsExpiring, VimStatus
 from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.port import RevisionConflict
@@ -26,12 +29,25 @@ from kubevnfm_vim_registry.registry import status_events
 
 log = structlog.get_logger()
 
+_REASON_BYTES: Final = 1024
 _SILENT_PROBES: Final = 3
 """So many probes in a row a region must not answer until it is UNREACHABLE (multicloud.md MC-080)."""
 
 
 Rejected = Callable[[str], Awaitable[None]]
 """Called with the id of a VIM that rejects its access data."""
+
+
+@dataclass(frozen=True)
+class LastCheck:
+    """The last call to a VIM by this process."""
+
+    at: str | None = None
+    """None: it has not called it yet."""
+    took_ms: float | None = None
+    error: str = ""
+    """The last failure."""
+    error_at: str | None = None
 
 
 class VimMonitor:
@@ -60,6 +76,7 @@ class VimMonitor:
         """In memory, as each replica makes its own calls."""
         self._silent_probes: Counter[str] = Counter()
         """The probes in a row that a region has not answered."""
+        self._last: dict[str, LastCheck] = {}
         self._timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_a_time)
         self._unverified: AbstractSet[str] = frozenset()
@@ -71,8 +88,14 @@ class VimMonitor:
             del self._silent_since[deleted]
         for deleted in self._silent_probes.keys() - {stored.vim.id for stored in found}:
             del self._silent_probes[deleted]
+        for deleted in self._last.keys() - {stored.vim.id for stored in found}:
+            del self._last[deleted]
         self._report_unverified([stored.vim for stored in found if stored.vim.is_tls_unverified])
         await asyncio.gather(*(self._check(stored) for stored in found))
+
+    def last(self, vim_id: str) -> LastCheck:
+        """Return the last call to a VIM."""
+        return self._last.get(vim_id, LastCheck())
 
     def _report_unverified(self, vims: Sequence[VimRecord]) -> None:
         """Log, once after each start and change, the clusters whose certificates are not verified (capi.md CR-007)."""
@@ -83,7 +106,9 @@ class VimMonitor:
 
     async def _check(self, stored: StoredVim) -> None:
         async with self._places:
+            began = time.monotonic()
             status, reason = await self._status(stored.vim)
+            self._note(stored.vim.id, reason, (time.monotonic() - began) * 1000)
         if status == "ERROR" and stored.vim.region is not None and stored.vim.region.inventory is not None:
             # It answers, and rejects the login, or its certificate is of another CA. If this changes the record, the next round judges it.
             await self._rejected(stored.vim.id)
@@ -108,6 +133,11 @@ class VimMonitor:
             log.warning("vim_status_changed", vim_id=vim.id, name=vim.name, status=status, reason=reason)
         for event in expiring:
             log.warning("vim_credentials_expire", vim_id=vim.id, part=event.part, expires_at=event.expires_at)
+
+    def _note(self, vim_id: str, error: str, took_ms: float) -> None:
+        at, before = rfc3339(self._clock.now()), self.last(vim_id)
+        failure = {"error": bounded(error, _REASON_BYTES), "error_at": at} if error else {}
+        self._last[vim_id] = replace(before, at=at, took_ms=round(took_ms, 1), **failure)
 
     @staticmethod
     def _may_be_tolerated(vim: VimRecord) -> bool:

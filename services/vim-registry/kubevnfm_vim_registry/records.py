@@ -23,6 +23,7 @@ SOURCE: Final = "/kubevnfm/vim-registry"
 _INDEXES: Final = (
     Index(["tenant_id", "name"], unique=True),
     Index(["default_of"], unique=True),
+    Index(["name"]),
     Index(["owner"]),
     Index(["region/id"], unique=True),
     Index(["region/cloud_region"], sparse=True),
@@ -77,6 +78,19 @@ class VimRecords:
         found = await self._store.find(COLLECTION, Query(AllOf(conditions)))
         return sorted((_read(stored).vim for stored in found), key=lambda vim: vim.name)
 
+    async def page(self, wanted: Sequence[Filter], *, limit: int, after: tuple[str, str] | None) -> Sequence[VimRecord]:
+        """Return records by name and id."""
+        query = Query(AllOf(wanted), sort=Sort("name"), after=after, limit=limit)
+        return [_read(stored).vim for stored in await self._store.find(COLLECTION, query)]
+
+    async def with_id(self, prefix: str, *, limit: int) -> Sequence[VimRecord]:
+        """Return records whose id begins so."""
+        # Behind every id that is smaller than the prefix, and the prefix itself.
+        found = await self._store.find(COLLECTION, Query(after=(None, prefix), limit=limit))
+        exact = await self.find_one(prefix)
+        begun = [_read(stored).vim for stored in found if stored.id.startswith(prefix)]
+        return [*([] if exact is None else [exact.vim]), *begun][:limit]
+
     async def find_by_name(self, tenant_id: str, name: str) -> StoredVim | None:
         """Return the tenant's record with this name."""
         found = await self._store.find(COLLECTION, Query(by(tenant_id=tenant_id, name=name), limit=1))
@@ -116,7 +130,9 @@ class VimRecords:
             await self._explain(vim, error)
 
     async def replace(self, stored: StoredVim, vim: VimRecord, events: Sequence[Event] = ()) -> None:
-        """Replace the stored record. Raises NameTaken, SecondDefault, RevisionConflict."""
+        """Replace the stored record; note when its status has changed. Raises NameTaken, SecondDefault, RevisionConflict."""
+        if vim.status != stored.vim.status:
+            vim = vim.model_copy(update={"status_since": self.now()})
         try:
             await self._outbox.replace(
                 COLLECTION,

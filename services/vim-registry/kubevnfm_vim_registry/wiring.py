@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ from kubevnfm_vim_registry.adapters.http_regions import region_routes
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.adapters.kubernetes_regions import KubernetesRegions
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
+from kubevnfm_vim_registry.capacities import Capacities
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
 from kubevnfm_vim_registry.clusters import ClusterVims
 from kubevnfm_vim_registry.domain.ports import Probes
@@ -43,6 +44,7 @@ from kubevnfm_vim_registry.region_suspensions import RegionSuspensions
 from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.settings import Settings
+from kubevnfm_vim_registry.views import VimViews
 
 SERVICE = "vim-registry"
 LAYER = "VIM registration"
@@ -84,10 +86,8 @@ async def vim_registry(
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
         clusters = KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s)
-        probes: Probes = {
-            "kubernetes": clusters,
-            "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
-        }
+        clouds = OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s)
+        probes: Probes = {"kubernetes": clusters, "openstack": clouds}
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
         await records.prepare()
         registry = VimRegistry(records, probes, users, key_ring, verify_timeout_s=settings.verify_timeout_s)
@@ -107,23 +107,13 @@ async def vim_registry(
         await worker.start()
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
-        token = settings.internal_token.get_secret_value()
         region_probe = KubernetesRegions(clusters)
         sources = AaiRegions(outbound, key_ring, settings.verify_timeout_s), ClusterProfiles(clusters, key_ring)
-        limits = settings.allowed, settings.verify_timeout_s
-        access = RegionAccess(records, *sources, key_ring, *limits)
+        access = RegionAccess(records, *sources, key_ring, settings.allowed, settings.verify_timeout_s)
         regions = Regions(records, registry, region_probe, access, key_ring)
         inventories = RegionInventories(records, access, regions, at_a_time=settings.monitor_parallel)
         reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
         suspensions = RegionSuspensions(records, regions)
-        app = internal_api(
-            registry,
-            region_routes(regions, reading, suspensions),
-            identities,
-            key_ring,
-            rejected=inventories.rejected,
-            token=token,
-        )
         monitor = VimMonitor(
             records,
             probes,
@@ -135,7 +125,20 @@ async def vim_registry(
             at_a_time=settings.monitor_parallel,
             tolerated_s=settings.monitor_tolerance_s,
         )
+        capacities = Capacities(
+            {"kubernetes": region_probe, "openstack": clouds}, clock, at_a_time=settings.monitor_parallel
+        )
+        app = internal_api(
+            registry,
+            VimViews(records, monitor, capacities, key_ring, clock),
+            region_routes(regions, reading, suspensions),
+            identities,
+            key_ring,
+            rejected=inventories.rejected,
+            token=settings.internal_token.get_secret_value(),
+        )
         async with (
+            aclosing(capacities),
             background(
                 vim_monitor=repeat(monitor.check_all, every_s=settings.monitor_every_s),
                 region_inventories=repeat(inventories.read_due, every_s=settings.inventory_every_s),

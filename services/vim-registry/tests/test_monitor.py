@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions, RegionRequest
+from kubevnfm_clients.vim_views import VimCapacity
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import (
     RegisterVim,
@@ -19,9 +20,11 @@ from kubevnfm_events.vim import (
     VimStatusChanged,
     VimWentUnreachable,
 )
+from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret
+from kubevnfm_vim_registry.domain.capacity import cluster_capacity, quotas_of
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.settings import Settings
 from worlds.kubeconfigs import a_kubeconfig, encoded
@@ -240,3 +243,96 @@ async def test_a_regions_access_data_that_expire_are_published_once_a_day(
         event = world.events.data[-1]
         assert isinstance(event, VimCredentialsExpiring)
         assert (event.vim_id, event.name, event.days_left) == (region.vim_id, "op/edge", int(days_before))
+
+
+async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(
+    world: World, cluster: LabCluster, clock: SetClock
+) -> None:
+    """The capacity is read when a caller asks, at most once a minute; what was seen stays when the VIM is away."""
+    await cluster.add_node("worker-1", address="10.0.0.5", control_plane=False)
+    vim_id = await registered(world, cluster)
+    world.lab.cloud.quotas.change({"cores": 20})
+    cloud = await world.vims.create(world.openstack())
+    view = await world.vims.view(vim_id)
+    assert view.capacity is not None
+    assert (view.capacity.nodes, view.capacity.nodes_ready) == (1, 1)
+    assert (view.capacity.cpu or 0) > 0
+    assert (view.capacity.memory_bytes or 0) > 2**20
+    assert [(each.name, each.ready, each.addresses) for each in view.cluster_nodes or ()] == [
+        ("worker-1", True, ("10.0.0.5",))
+    ]
+    assert (view.type, view.status, view.owner) == ("kubernetes", "ACTIVE", "vnf-1")
+    assert (view.expiring, view.days_left is not None) == ("ssl_ca_cert", True)
+    quotas = {each.name: (each.used, each.limit) for each in (await _with_capacity(world, cloud["id"])).quotas}
+    assert quotas == {
+        "instances": (0, None), "cores": (0, 20), "ram_mib": (0, None), "volumes": (0, None), "volume_gib": (0, None),
+    }  # fmt: skip
+
+    page, after = await world.vims.views({}, limit=1)
+    assert ([each.name for each in page], after) == (["cloud"], ("cloud", cloud["id"]))
+    page, after = await world.vims.views({}, limit=1, after=after)
+    assert ([each.name for each in page], after) == (["edge"], None)
+    for filters, wanted in (
+        ({"type": "openstack"}, ["cloud"]),
+        ({"status": "ERROR"}, []),
+        ({"name": "ed"}, ["edge"]),
+        ({"name": "g"}, []),
+        ({"id": vim_id[:8]}, ["edge"]),
+        ({"id": vim_id}, ["edge"]),
+        ({"id": "no"}, []),
+    ):
+        page, _ = await world.vims.views(filters, limit=10)
+        assert [each.name for each in page] == wanted, filters
+    with pytest.raises(InvalidInput, match="unknown filter"):
+        await world.vims.views({"tenant": "a"}, limit=10)
+
+    before = clock.now()
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    clock.advance(5)
+    await world.events.first(VimStatusChanged)
+    away = await world.vims.view(vim_id)
+    assert (away.status, away.capacity, away.cluster_nodes) == ("UNREACHABLE", view.capacity, view.cluster_nodes)
+    assert away.status_since > before.isoformat()
+    assert "503" in away.error
+    assert away.error_at is not None
+    with pytest.raises(NotFound):
+        await world.vims.view("none")
+
+
+async def _with_capacity(world: World, vim_id: str) -> VimCapacity:
+    found = (await world.vims.view(vim_id)).capacity
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {"limits": []},
+        {"limits": {"absolute": {"maxTotalCores": "20", "totalCoresUsed": 1}}},
+        {"limits": {"absolute": {"maxTotalCores": 2**70, "totalCoresUsed": 1, "maxTotalInstances": True}}},
+    ],
+)
+def test_limits_that_are_no_numbers_are_left_out(answer: object) -> None:
+    assert quotas_of("compute", answer) == []
+
+
+def test_nodes_of_a_hostile_cluster_are_read_within_limits() -> None:
+    ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no CNI\u202e" + "x" * 10_000}
+    addresses = [{"type": "InternalIP", "address": f"10.0.0.{number}"} for number in range(100)]
+    listed: list[dict[str, object]] = [
+        {}, {"metadata": [], "status": 5}, {"status": {"allocatable": {"cpu": "1e9999999", "memory": "x", "pods": -1}}},
+        {"metadata": {"name": "n" * 10_000}, "status": {
+            "allocatable": {"cpu": "3920m", "memory": "16Gi", "pods": "110"}, "conditions": [ready, 7], "addresses": addresses,
+        }},
+    ]  # fmt: skip
+    seen = cluster_capacity(listed, as_of="now")
+    assert (seen.capacity.nodes, seen.capacity.nodes_ready) == (4, 0)
+    assert (seen.capacity.cpu, seen.capacity.memory_bytes, seen.capacity.pods) == (3.92, 16 * 2**30, 110)
+    last = seen.nodes[-1]
+    assert (len(last.name), len(last.addresses)) == (253, 8)
+    assert last.reason.startswith("KubeletNotReady: no CNI")
+    assert len(last.reason) < 600
+    assert "\u202e" not in last.reason

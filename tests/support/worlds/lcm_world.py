@@ -32,6 +32,7 @@ from kubevnfm_clients.multicloud.volumes import (
     VolumeRequest,
     VolumeUse,
 )
+from kubevnfm_clients.vim_views import VimView
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
@@ -254,6 +255,27 @@ class TwinVims:
 
     async def default(self) -> Mapping[str, Any] | None:
         return next((record for record in self.records.values() if record["is_default"]), None)
+
+    async def views(
+        self, filters: Mapping[str, str], *, limit: int, after: tuple[str, str] | None = None
+    ) -> tuple[Sequence[VimView], tuple[str, str] | None]:
+        found = sorted((await asyncio.gather(*map(self.view, self.records))), key=lambda each: (each.name, each.id))
+        for name in ("type", "status"):
+            found = [each for each in found if filters.get(name) in {None, getattr(each, name)}]
+        for name in ("name", "id"):
+            found = [each for each in found if getattr(each, name).startswith(filters.get(name, ""))]
+        rest = [each for each in found if after is None or (each.name, each.id) > after]
+        return rest[:limit], (rest[limit - 1].name, rest[limit - 1].id) if len(rest) > limit else None
+
+    async def view(self, vim_id: str) -> VimView:
+        record = await self.get(vim_id)
+        facts = {
+            "description": "", "status": "ACTIVE", "status_reason": "", "status_since": "2026-11-26T10:00:00.000Z",
+            "endpoint": "https://vim.example", "created_at": "2026-11-26T10:00:00.000Z",
+            "updated_at": "2026-11-26T10:00:00.000Z",
+        }  # fmt: skip
+        known = {name: value for name, value in record.items() if name in VimView.model_fields}
+        return VimView.model_validate({**facts, **known})
 
 
 class TwinRegions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
@@ -12,10 +13,12 @@ from kubevnfm_secrets import KeyRing, sealing
 
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
 from kubevnfm_vim_registry.registry import VimRegistry
+from kubevnfm_vim_registry.views import VimViews
 
 
 def internal_api(
     registry: VimRegistry,
+    views: VimViews,
     regions: Iterable[web.AbstractRouteDef],
     identities: CloudIdentities,
     ring: KeyRing,
@@ -28,6 +31,18 @@ def internal_api(
     ``regions``: the routes of cloud regions; ``rejected``: called with the id of a VIM that rejects its access data.
     """
     routes = web.RouteTableDef()
+
+    @routes.get("/internal/v1/vim-views")
+    async def page(request: web.Request) -> web.Response:
+        filters = dict(request.query)
+        limit, name, after_id = int(filters.pop("limit")), filters.pop("after_name", None), filters.pop("after_id", "")
+        found, following = await views.page(filters, limit=limit, after=None if name is None else (name, after_id))
+        return web.json_response({"vims": [each.model_dump(mode="json") for each in found], "next_after": following})
+
+    @routes.get("/internal/v1/vim-views/{id}")
+    async def view(request: web.Request) -> web.Response:
+        found = await views.one(request.match_info["id"])
+        return web.json_response(text=await asyncio.to_thread(found.model_dump_json))
 
     @routes.post("/internal/v1/vims")
     async def create(request: web.Request) -> web.Response:

@@ -15,6 +15,7 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe, found_in, translated_api_errors
+from kubevnfm_vim_registry.domain.capacity import SeenCapacity, cluster_capacity
 from kubevnfm_vim_registry.domain.errors import VimForbids, VimRefused
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
@@ -48,7 +49,7 @@ class _Served:
 
 
 class KubernetesRegions:
-    """`domain.ports.RegionProbe`."""
+    """`domain.ports.RegionProbe` and `CapacityProbe`."""
 
     def __init__(self, clusters: KubernetesProbe) -> None:
         self._clusters = clusters
@@ -79,6 +80,11 @@ class KubernetesRegions:
     async def nodes(self, vim: VimRecord) -> Sequence[JsonObject]:
         with translated_api_errors():
             return await _all(self._clusters.api(vim), "/api/v1/nodes")
+
+    async def capacity(self, vim: VimRecord, *, as_of: str) -> SeenCapacity:
+        nodes = await self.nodes(vim)
+        # In a thread: 5,000 nodes take some tenths of a second.
+        return await asyncio.to_thread(cluster_capacity, nodes, as_of=as_of)
 
     async def listed(self, vim: VimRecord, api_version: str, kind: str) -> Sequence[JsonObject]:
         with translated_api_errors():

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
+import requests
 from keystoneauth1 import exceptions
+from kubevnfm_clients.vim_views import VimCapacity, VimQuota
 from kubevnfm_keystone import (
     OPTIONAL,
     REQUIRED,
@@ -34,8 +36,10 @@ from kubevnfm_keystone import (
     refusal_of,
 )
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_secrets import KeyRing
 
+from kubevnfm_vim_registry.domain.capacity import QUOTAS, SeenCapacity, quotas_of
 from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.ports import Verified
 from kubevnfm_vim_registry.domain.record import VimRecord
@@ -75,6 +79,34 @@ class OpenstackProbe:
         return Verified((region, *sorted(set(catalogue.regions) - {region})))
 
     async def check(self, vim: VimRecord) -> None:
+        known = self._known_session(vim)
+
+        def present_catalogue() -> Catalogue:
+            with translated_errors(vim):
+                known.session.get(f"{known.login.auth_url}/auth/catalog", headers={"Accept": "application/json"})
+                return known.catalogue()
+
+        await self._call_services(vim, known, await self._in_thread(present_catalogue))
+
+    async def capacity(self, vim: VimRecord, *, as_of: str) -> SeenCapacity:
+        """Return the quotas of the project and their use: by the answers to two of the light calls."""
+        known = self._known_session(vim)
+
+        def read() -> list[VimQuota]:
+            with translated_errors(vim):
+                catalogue = known.catalogue()
+                region = catalogue.region()
+            found = list[VimQuota]()
+            for service in QUOTAS:
+                if service in _services(catalogue, region):
+                    with translated_errors(vim, service):
+                        answer = _light_call(known, service, region)
+                    found += quotas_of(service, _body(vim, service, answer))
+            return found
+
+        return SeenCapacity(VimCapacity(as_of=as_of, quotas=tuple(await self._in_thread(read))))
+
+    def _known_session(self, vim: VimRecord) -> KeystoneSession:
         # A session keeps its token and logs in again when Keystone rejects it. Changed access data get a new session,
         # because the time of the change is part of the key.
         key = (vim.id, vim.updated_at)
@@ -84,14 +116,7 @@ class OpenstackProbe:
             if len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
-        known = session
-
-        def present_catalogue() -> Catalogue:
-            with translated_errors(vim):
-                known.session.get(f"{known.login.auth_url}/auth/catalog", headers={"Accept": "application/json"})
-                return known.catalogue()
-
-        await self._call_services(vim, known, await self._in_thread(present_catalogue))
+        return session
 
     async def _call_services(self, vim: VimRecord, session: KeystoneSession, catalogue: Catalogue) -> str:
         """Call each service once in the region to use; return the region.
@@ -106,13 +131,7 @@ class OpenstackProbe:
 
         def call(service: str) -> None:
             with translated_errors(vim, service, rules):
-                # Not by discovery: keystoneauth takes a failed one for an unversioned service, which then answers 404.
-                url = session.session.get_endpoint(
-                    service_type=service, region_name=region, interface=session.login.interface, skip_discovery=True
-                )
-                base = (url or "").rstrip("/")
-                version = "" if _VERSION.search(base) else _VERSIONS.get(service, "")
-                session.session.get(f"{base}{version}{_LIGHT_CALLS[service]}", headers={"Accept": "application/json"})
+                _light_call(session, service, region)
 
         outcomes = await asyncio.gather(
             *(self._in_thread(partial(call, service)) for service in services), return_exceptions=True
@@ -143,6 +162,27 @@ def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> Catalogue:
         catalogue = session.catalogue()
         check_rules(session.access_rules(), _services(catalogue, catalogue.region()))
         return catalogue
+
+
+def _light_call(session: KeystoneSession, service: str, region: str) -> requests.Response:
+    """Return the answer of a service to its light call. Raises the errors of keystoneauth."""
+    # Not by discovery: keystoneauth takes a failed one for an unversioned service, which then answers 404.
+    url = session.session.get_endpoint(
+        service_type=service, region_name=region, interface=session.login.interface, skip_discovery=True
+    )
+    base = (url or "").rstrip("/")
+    version = "" if _VERSION.search(base) else _VERSIONS.get(service, "")
+    answer: requests.Response = session.session.get(
+        f"{base}{version}{_LIGHT_CALLS[service]}", headers={"Accept": "application/json"}
+    )
+    return answer
+
+
+def _body(vim: VimRecord, service: str, answer: requests.Response) -> object:
+    try:
+        return read_foreign(answer.content)
+    except ValueError as error:
+        raise VimRefused(vim.auth_url, f"{TITLES[service]}: its answer is not JSON: {error}") from error
 
 
 def _services(catalogue: Catalogue, region: str) -> Sequence[str]:

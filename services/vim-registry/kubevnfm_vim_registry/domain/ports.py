@@ -12,6 +12,7 @@ from kubevnfm_clients.multicloud.regions import ObjectsWanted
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.json_types import JsonObject
 
+from kubevnfm_vim_registry.domain.capacity import SeenCapacity
 from kubevnfm_vim_registry.domain.inventories import Pulled
 from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
@@ -39,6 +40,14 @@ class VimProbe(Protocol):
 
     async def check(self, vim: VimRecord) -> None:
         """Make light authenticated calls, which succeed if the VIM works."""
+        ...
+
+
+class CapacityProbe(Protocol):
+    """Reads how much VIMs of one type have. Raises VimUnauthorized, VimRefused, VimUnreachable, VimForbids."""
+
+    async def capacity(self, vim: VimRecord, *, as_of: str) -> SeenCapacity:
+        """Return what the VIM has now."""
         ...
 
 
@@ -100,3 +109,4 @@ class ProfileInventories(Protocol):
 
 
 Probes = Mapping[VimType, VimProbe]
+CapacityProbes = Mapping[VimType, CapacityProbe]

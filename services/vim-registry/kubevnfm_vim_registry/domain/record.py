@@ -24,7 +24,7 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
     *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version"),
-    *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid", "region"),
+    *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid", "region", "status_since"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 _OPENSTACK_ATTRIBUTES: Final = {
@@ -91,6 +91,8 @@ class VimRecord(BaseModel):
     """Its key and facts as a cloud region of the multi-cloud API; None: it is not one."""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR; shown to clients while there is one."""
+    status_since: str = ""
+    """When it got the status; empty: since it was registered, or an earlier version has not stored it."""
 
     @model_validator(mode="before")
     @classmethod

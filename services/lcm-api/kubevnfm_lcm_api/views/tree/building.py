@@ -7,6 +7,8 @@ from typing import Final
 
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_clients.vim_views import VimNode
+from kubevnfm_events.capi import MachineFacts
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
@@ -25,6 +27,7 @@ from kubevnfm_lcm_api.views.instance_rows import (
 from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, Placed, TreeFacts
 from kubevnfm_lcm_api.views.tree.machines import stack_node
 from kubevnfm_lcm_api.views.tree.model import Node
+from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
 from kubevnfm_lcm_api.views.tree.objects import release_node
 from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing
 
@@ -103,25 +106,32 @@ def _workload(facts: TreeFacts) -> Iterator[Node]:
     workload = facts.record.internals.workload
     if workload is None:
         return
+    nodes = ClusterNodes(facts.nodes)
     yield Node(
         kind="workload-cluster",
         name=workload.cluster.name,
         type="Cluster",
         health="ok",
         place=workload.cluster.namespace,
-        children=[
-            Node(
-                kind="machine",
-                id=machine.uid,
-                name=machine.name,
-                type="Machine",
-                role="control-plane" if is_of_control_plane(machine) else machine.vdu_id or machine.owner,
-                health="ok",
-                addresses=list(machine.addresses) or None,
-                place=machine.node,
-            )
-            for machine in workload.machines
-        ],
+        children=[_machine(each, nodes.find(each.node, each.addresses)) for each in workload.machines],
+    )
+
+
+def _machine(machine: MachineFacts, node: VimNode | None) -> Node:
+    is_ill = node is not None and not node.ready
+    health, text, since = of_node(node) if node is not None and is_ill else ("ok", None, None)
+    return Node(
+        kind="machine",
+        id=machine.uid,
+        name=machine.name,
+        type="Machine",
+        role="control-plane" if is_of_control_plane(machine) else machine.vdu_id or machine.owner,
+        health=health,
+        text=text,
+        since=since,
+        addresses=list(machine.addresses) or None,
+        place=machine.node,
+        nodeState=state_of(node),
     )
 
 

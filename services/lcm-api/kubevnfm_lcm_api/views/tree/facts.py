@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_clients.vim_views import VimNode
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
@@ -68,4 +69,6 @@ class TreeFacts:
     placed: Known[Placed] = field(default_factory=lambda: Placed(()))
     links: Mapping[str, Known[VirtualLink]] = field(default_factory=dict)
     volumes: Mapping[str, Known[PersistentVolume]] = field(default_factory=dict)
+    nodes: Known[Sequence[VimNode]] = field(default_factory=lambda: Away("nothing has asked"))
+    """The nodes of its own cluster."""
     on_vim: OnVim = field(default_factory=lambda: OnVim(()))

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
 from kubevnfm_lcm_api.views.tree.model import Node
+from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
 from kubevnfm_lcm_api.views.tree.standing import Standing
 
 
@@ -43,9 +44,12 @@ def _of_stack(drift: Drift | None, ground: Standing) -> tuple[Health, str | None
 
 
 def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, ground: Standing) -> Iterator[Node]:
-    roles, names = _roles(facts, resources), _node_names(facts)
+    roles, names, nodes = _roles(facts, resources), _node_names(facts), ClusterNodes(facts.nodes)
     for server in resources.servers:
         health, text, since = _of_server(server, drift, ground)
+        node = nodes.find(names.get(server.vnfc_id), _addresses(server.ports))
+        if node is not None and not node.ready and health != "problem":
+            health, text, since = of_node(node)
         yield Node(
             kind="server",
             id=server.server_id,
@@ -56,7 +60,8 @@ def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, gro
             text=text,
             since=since,
             addresses=_addresses(server.ports) or None,
-            place=names.get(server.vnfc_id) or server.host,
+            place=node.name if node is not None else names.get(server.vnfc_id) or server.host,
+            nodeState=state_of(node),
         )
     for network in resources.networks:
         yield _part("network", network.resource_id, network.name, "OS::Neutron::Net", drift, ground)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.inventory import Inventory, InventoryResource
+from kubevnfm_clients.ports import Vims
+from kubevnfm_clients.vim_views import VimNode
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_store.port import DocumentStore
@@ -48,11 +50,12 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
     clients = multicloud(request)
     links = {each.virtual_link_id for each in record.internals.networks}
     volumes = {each.persistent_volume_id for each in record.internals.volumes}
-    vims, placed, linked, claimed, on_vim = await asyncio.gather(
+    vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
         _each("vim-registry", views(request).vims.get, _vims_of(record)),
         _known("infra-k8s", _placed(clients.inventory, instance_id)) if has_release else _nothing(),
         _each("infra-k8s", clients.links.get, links),
         _each("infra-k8s", clients.volumes.get, volumes),
+        _known("vim-registry", _nodes(views(request).vims, record.internals.cluster_vim_id)),
         _on_vim(store, record.internals.cluster_vim_id, instance_id, api_root(request)),
     )
     return TreeFacts(
@@ -65,6 +68,7 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
         placed=placed,
         links=linked,
         volumes=claimed,
+        nodes=nodes,
         on_vim=on_vim,
     )
 
@@ -87,6 +91,15 @@ def _vims_of(record: InstanceRecord) -> set[str]:
 
 async def _nothing() -> Placed:
     return Placed(())
+
+
+async def _nodes(vims: Vims, vim_id: str | None) -> Known[Sequence[VimNode]]:
+    if vim_id is None:
+        return Away("it has no cluster of its own")
+    seen = await vims.view(vim_id)
+    if seen.cluster_nodes is None:
+        return Away(seen.capacity_error or f"VIM {seen.name} is {seen.status}")
+    return seen.cluster_nodes
 
 
 async def _placed(inventory: Inventory, instance_id: str) -> Placed:
