@@ -22,6 +22,9 @@ ITSELF: Final = "The command line"
 
 VERBS: Final[Mapping[str, Verb]] = {
     "get": Verb(f"{_VERBS}.get", LOOK, "List things of a kind, or show some of them"),
+    "apply": Verb(f"{_VERBS}.apply", CHANGE, "Make a site what its file says; the same file twice changes nothing"),
+    "diff": Verb(f"{_VERBS}.diff", CHANGE, "Show what apply would change"),
+    "delete": Verb(f"{_VERBS}.delete", CHANGE, "Remove what a site file has made"),
     "wait": Verb(f"{_VERBS}.wait", OPERATIONS, "Follow an operation until it ends; say what blocks it"),
     "watch": Verb(f"{_VERBS}.wait", OPERATIONS, "Another name of wait"),
     "version": Verb(f"{_VERBS}.version", ITSELF, "Show the versions of the command line and of the gateway"),

@@ -229,7 +229,7 @@ class TwinVims:
         self.records[vim_id] = {"id": vim_id, "name": vim_id, "type": vim_type, "is_default": False, **more}
 
     async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
-        record = {"id": f"vim-{len(self.records) + 1}", **vim}
+        record = {"id": f"vim-{len(self.records) + 1}", "status": "ACTIVE", **vim}
         self.records[record["id"]] = record
         return record
 

@@ -1,4 +1,4 @@
-"""What site files say: their entries, each with its place in a file, and the references between them."""
+"""The content of site files: their entries, each with its place in a file, and the references between them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Source:
     """Paths in the document are relative to it."""
     document: YamlDocument
 
-    def at(self, path: Path) -> str:
+    def place(self, path: Path) -> str:
         """Return file, line and column of a value."""
         line, column = self.document.place_of(path)
         return f"{self.file}:{line}:{column}"
@@ -63,9 +63,9 @@ class Entry:
         """The name."""
         return self.key.name
 
-    def at(self, *path: str | int) -> str:
+    def place(self, *path: str | int) -> str:
         """Return file, line and column of a part of the entry."""
-        return self.source.at((self.key.section, self.key.name, *path))
+        return self.source.place((self.key.section, self.key.name, *path))
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def checked(name: str, entries: Mapping[Key, Entry]) -> Site:
     circle = circle_of(site.needs())
     if circle is not None:
         way = " needs ".join(map(str, circle))
-        raise SiteRefused([f"{entries[circle[0]].at()}: {way}: nothing of this can be the first"])
+        raise SiteRefused([f"{entries[circle[0]].place()}: {way}: nothing of this can be the first"])
     return site
 
 
@@ -152,21 +152,21 @@ def _wrong_references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[st
     for path, key in references(entry, entries):
         if key not in entries:
             known = [other.name for other in entries if other.section == key.section]
-            yield f"{entry.at(*path)}: {key.name} is not one of the {key.section} of the site{did_you_mean(key.name, known)}"
+            yield f"{entry.place(*path)}: {key.name} is not one of the {key.section} of the site{did_you_mean(key.name, known)}"
     if entry.key.section == "subscriptions":
         known = [other.name for other in entries if other.section == "instances"]
         for index, name in enumerate(entry.body.get("instances", ())):
             if name not in known:
-                place = entry.at("instances", index)
+                place = entry.place("instances", index)
                 yield f"{place}: {name} is not one of the instances of the site{did_you_mean(name, known)}"
     if entry.key.section in ("links", "volumes"):
         region = entry.body["region"]
         if Key("regions", region) not in entries and region.count("/") != 1:
             known = [other.name for other in entries if other.section == "regions"]
-            yield f"{entry.at('region')}: a region of the site, or an id <owner>/<region> expected{did_you_mean(region, known)}"
+            yield f"{entry.place('region')}: a region of the site, or an id <owner>/<region> expected{did_you_mean(region, known)}"
     given = [each for each in _VIMS if each in entry.body]
     if entry.key.section == "instances" and len(given) > 1:
-        yield f"{entry.at(given[1])}: only one of {', '.join(given)} expected"
+        yield f"{entry.place(given[1])}: only one of {', '.join(given)} expected"
 
 
 def circle_of(needs: Mapping[Key, frozenset[Key]]) -> list[Key] | None:

@@ -34,7 +34,7 @@ def read_site(
         raise UsageFault(f"{', '.join(names)}: no document of a site in there")
     schema = site_schema()
     lines = [
-        f"{source.at(path)}: {problem}"
+        f"{source.place(path)}: {problem}"
         for source in sources
         for path, problem in problems(source.document.value, schema, schema)
     ]
@@ -43,14 +43,14 @@ def read_site(
     first = sources[0]
     site_name: str = first.document.value["site"]
     lines = [
-        f"{source.at(('site',))}: site {source.document.value['site']}, but {first.at(('site',))} has {site_name}"
+        f"{source.place(('site',))}: site {source.document.value['site']}, but {first.place(('site',))} has {site_name}"
         for source in sources
         if source.document.value["site"] != site_name
     ]
     entries: dict[Key, Entry] = {}
     for entry in (entry for source in sources for entry in _entries(source)):
         if entry.key in entries:
-            lines.append(f"{entry.at()}: {entry.key} is given twice, first at {entries[entry.key].at()}")
+            lines.append(f"{entry.place()}: {entry.key} is given twice, first at {entries[entry.key].place()}")
         entries.setdefault(entry.key, entry)
     if lines:
         raise SiteRefused(lines)
@@ -64,7 +64,7 @@ def _with_values(site: Site, environment: Mapping[str, str]) -> Site:
         try:
             body = with_values(entry.body, entry.source.folder, environment)
         except ValueMissing as error:
-            lines.append(f"{entry.at(*error.path)}: {error}")
+            lines.append(f"{entry.place(*error.path)}: {error}")
         else:
             entries[key] = Entry(key, body, entry.source)
     if lines:
@@ -101,7 +101,7 @@ def _sources(name: str, stdin: BinaryIO) -> Iterator[Source]:
 def _documents(file: str, folder: FilePath, content: bytes) -> Iterator[Source]:
     try:
         text = content.decode("utf-8-sig")
-        # Of JSON, which is YAML too, duplicate names and places are checked in the same way.
+        # JSON is YAML too, so its names and places are checked in the same way.
         for document in read_yaml(text):
             yield Source(file, folder, document)
     except UnicodeDecodeError:

@@ -19,9 +19,16 @@ from kubevnfm_cli.yaml_reader import Path
 MASK: Final = "***"
 _LARGEST: Final = 1024 * 1024
 """Bytes of a file with a value."""
-_MAY_BE_SECRET: Final = re.compile(
-    r"pass|pw|psk|secret|token|cred|key|kubeconfig|otp|puk|auth|cert|pin\b|x_secret_names", re.IGNORECASE
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORD: Final = re.compile(
+    r"pass|pwd|psk|pswd|secret|token|cred|kubeconfig|keytab|htpasswd|(key|keys|pw)$|^(otp|puk|pin|auth)$"
 )
+_ABOUT_A_SECRET: Final = frozenset(
+    {"url", "uri", "name", "names", "id", "ids", "type", "policy", "path", "file", "mode", "port"}
+)
+"""A name that ends so is about a secret."""
+SECRET_NAMES: Final = "x_secret_names"  # noqa: S105 - the name of an attribute
+"""An attribute that lists further names of secrets, in and below its map."""
 _LOGIN_IN_URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECASE)
 
 
@@ -104,14 +111,20 @@ def revealed(tree: Any) -> Any:
 
 def may_be_secret(name: str) -> bool:
     """Return whether an attribute of this name may hold a secret."""
-    return _MAY_BE_SECRET.search(name) is not None
+    words = [word.lower() for word in _WORDS.findall(name[:256])]
+    return any(map(_SECRET_WORD.search, words)) and words[-1] not in _ABOUT_A_SECRET
+
+
+def has_login(value: Any) -> bool:
+    """Return whether a value is a URL with a user or password in it."""
+    return isinstance(value, str) and _LOGIN_IN_URL.match(value) is not None
 
 
 def shown(value: Any, path: Path) -> str:
     """Return a value for a diff: ``***`` for what is or may be a secret, and maps and lists by their size."""
     if isinstance(value, SecretText) or any(isinstance(part, str) and may_be_secret(part) for part in path):
         return MASK
-    if isinstance(value, str) and _LOGIN_IN_URL.match(value):
+    if has_login(value):
         return MASK
     if isinstance(value, dict):
         return f"{{{len(value)} attributes}}" if value else "{}"
@@ -142,6 +155,4 @@ def _without_secrets(tree: Any) -> Any:
         }
     if isinstance(tree, list):
         return [_without_secrets(inner) for inner in tree]
-    if isinstance(tree, str) and _LOGIN_IN_URL.match(tree):
-        return MASK
-    return tree
+    return MASK if has_login(tree) else tree

@@ -128,11 +128,11 @@ def test_a_removal_needs_no_values_from_outside(tmp_path: Path) -> None:
 
 
 def test_a_digest_knows_where_a_secret_comes_from_and_not_what_it_is() -> None:
-    def of(text: str, origin: str = "env A", pin: str = "1") -> str:
+    def hashed(text: str, origin: str = "env A", pin: str = "1") -> str:
         return digest({"replicas": 2, "x": SecretText(origin, text), "admin_password": pin})
 
-    assert of("one") == of("two", pin="2")
-    assert of("one") != of("one", "env B")
+    assert hashed("one") == hashed("two", pin="2")
+    assert hashed("one") != hashed("one", "env B")
     assert digest({"replicas": 2}) != digest({"replicas": 3})
 
 

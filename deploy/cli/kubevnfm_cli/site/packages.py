@@ -1,0 +1,155 @@
+"""Packages of a site: the mark is in ``userDefinedData``, with the hash of the archive.
+
+The content of a package never changes. Another archive under the same name is uploaded beside the present one; instances are
+changed to it, and the former one is removed at the end, when no instance uses it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kubevnfm_cli import uploads
+from kubevnfm_cli.archives import archive_of
+from kubevnfm_cli.gateway import path_of
+from kubevnfm_cli.json_types import JsonObject, part
+from kubevnfm_cli.site.difference import differences
+from kubevnfm_cli.site.model import Entry, Key
+from kubevnfm_cli.site.plans import Plan, Step, taken
+from kubevnfm_cli.site.secrets import revealed
+from kubevnfm_cli.site.vims import MARK
+from kubevnfm_cli.site.world import Conflicts, Thing, World
+
+FORMER: Final = "former-package"
+"""The section of the entries that remove what was replaced."""
+_MOST_SHOWN: Final = 5
+
+
+def _path(package: JsonObject) -> str:
+    return path_of("vnfpkgm", "v2", "vnf_packages", str(package["id"]))
+
+
+def marked(world: World, name: str) -> list[JsonObject]:
+    """Return the packages that were made for a name of the site, the oldest first."""
+    wanted = f"(eq,userDefinedData/{MARK}/site,{world.site.name});(eq,userDefinedData/{MARK}/name,{name})"
+    return world.read_list(uploads.PACKAGES, {"filter": wanted, "all_fields": ""})
+
+
+def _hash(package: JsonObject) -> Any:
+    return part(package, "userDefinedData", MARK, "sha256")
+
+
+class Packages:
+    """Uploads archives."""
+
+    def plan(self, world: World, entry: Entry) -> Plan:
+        path = entry.source.folder / entry.body["file"]
+        if not path.exists():
+            raise Conflicts(f"{entry.place('file')}: {path} does not exist")
+        with archive_of(path) as archive:
+            sha256 = archive.sha256
+        found = marked(world, entry.name)
+        user_data = {
+            **revealed(entry.body.get("userDefinedData", {})),
+            MARK: {"site": world.site.name, "name": entry.name, "sha256": sha256},
+        }
+        usable = [each for each in found if _hash(each) == sha256]
+        present = next((each for each in usable if each["onboardingState"] != "ERROR"), None)
+        if present is None:
+            return self._new(world, entry, path, sha256, user_data, found)
+        thing = Thing(str(present["id"]), {"vnfdId": present.get("vnfdId")})
+        state = present["onboardingState"]
+        if state == "CREATED":
+            return Plan(thing, [Step("upload", lambda: _upload(world, entry, str(present["id"]), path, sha256))])
+        if state != "ONBOARDED":
+            return Plan(thing, [Step("wait for", lambda: _onboarded(world, entry, str(present["id"])))])
+        wanted = entry.body.get("userDefinedData", {})
+        changed = [str(each) for each in differences(wanted, present.get("userDefinedData", {}), ("userDefinedData",))]
+        steps = []
+        if changed:
+            body = {"userDefinedData": user_data}
+            steps.append(Step("update", lambda: world.write("PATCH", _path(present), body), changed))
+        note = "" if present["operationalState"] == "ENABLED" else "it is DISABLED"
+        return Plan(thing, steps, note=note)
+
+    def _new(
+        self,
+        world: World,
+        entry: Entry,
+        path: Path,
+        sha256: str,
+        user_data: Mapping[str, Any],
+        found: Sequence[JsonObject],
+    ) -> Plan:
+        # What has failed, and what no instance uses, would keep the id of the VNFD.
+        unused = [each for each in found if each["usageState"] == "NOT_IN_USE"]
+        removals = [Step("delete the former", lambda each=each: remove(world, each)) for each in unused]  # type: ignore[misc]
+        if not found:
+            same = world.read_list(uploads.PACKAGES, {"filter": f"(eq,checksum/hash,{sha256})", "all_fields": ""})
+            for other in same:
+                owner = part(other, "userDefinedData", MARK, "site")
+                name = part(other, "userDefinedData", MARK, "name")
+                if owner == world.site.name:
+                    continue
+                refusal = taken(world, "package with this content", owner, str(other["id"]))
+                if refusal is not None:
+                    return Plan(Thing(), refusals=[refusal])
+                body = {"userDefinedData": {**user_data, MARK: user_data[MARK]}}
+                adopt = Step("adopt", lambda other=other, body=body: world.write("PATCH", _path(other), body))  # type: ignore[misc]
+                return Plan(Thing(str(other["id"]), {"vnfdId": other.get("vnfdId"), "name": name}), [adopt])
+        text = [f"file: another content (SHA-256 {str(_hash(found[-1]))[:12]} -> {sha256[:12]})"] if found else []
+
+        def upload() -> None:
+            package_id = uploads.create(world.gateway, user_data)
+            _upload(world, entry, package_id, path, sha256)
+
+        return Plan(Thing(), [*removals, Step("upload", upload, text)])
+
+    def removal(self, world: World, entry: Entry) -> Plan:
+        found = marked(world, entry.name)
+        steps = [Step("delete", lambda each=each: remove(world, each)) for each in found]  # type: ignore[misc]
+        return Plan(Thing(str(found[-1]["id"])) if found else Thing(), steps)
+
+
+class FormerPackages:
+    """Removes what another archive under the same name has replaced."""
+
+    def plan(self, world: World, entry: Entry) -> Plan:
+        present = world.thing(Key("packages", entry.name)).id
+        former = [each for each in marked(world, entry.name) if each["id"] != present] if present is not None else []
+        used = [str(each["id"]) for each in former if each["usageState"] != "NOT_IN_USE"]
+        steps = [
+            Step("delete", lambda each=each: remove(world, each))  # type: ignore[misc]
+            for each in former
+            if str(each["id"]) not in used
+        ]
+        note = f"package {', '.join(used[:_MOST_SHOWN])} stays: instances use it" if used else ""
+        return Plan(Thing(), steps, note=note)
+
+    def removal(self, world: World, entry: Entry) -> Plan:
+        return Plan(Thing())
+
+
+def remove(world: World, package: JsonObject) -> None:
+    """Disable and delete a package."""
+    if package["operationalState"] == "ENABLED" and package["onboardingState"] == "ONBOARDED":
+        world.write("PATCH", _path(package), {"operationalState": "DISABLED"})
+    world.write("DELETE", _path(package))
+
+
+def _upload(world: World, entry: Entry, package_id: str, path: Path, sha256: str) -> None:
+    with archive_of(path) as archive:
+        if archive.sha256 != sha256:
+            raise Conflicts(f"{path} was changed meanwhile: apply again")
+        world.progress(entry.key, f"sends {path.name}, {archive.size} bytes")
+        uploads.send(world.gateway, package_id, archive, lambda _: None)
+    _onboarded(world, entry, package_id)
+
+
+def _onboarded(world: World, entry: Entry, package_id: str) -> None:
+    otherwise = f"package {package_id} is onboarded further"
+    try:
+        uploads.onboarded(world.gateway, package_id, lambda pause_s: world.pause(pause_s, otherwise))
+    except uploads.NotOnboarded as refused:
+        raise uploads.NotOnboarded(f"{entry.place('file')}: {refused}") from None

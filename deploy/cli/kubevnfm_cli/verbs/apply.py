@@ -1,0 +1,16 @@
+"""``kubevnfm apply -f FILE``."""
+
+from __future__ import annotations
+
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.site import commands
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    commands.arguments(parser, "apply")
+
+
+def run(call: Call) -> int:
+    """Make the site what the files say."""
+    return commands.run(call, "apply")

@@ -1,0 +1,330 @@
+"""Sites applied to a gateway: what is made, what a repetition does, what stands in the way, and what is removed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from callers.command_line import Ran, kubevnfm
+from kubevnfm_cli import archives
+from kubevnfm_csar.pack import pack as pack_csar
+from servers.subscriber import Subscriber
+from worlds.lcm_world import World, lcm_world, sample_request
+
+SAMPLES: Final = Path(__file__).parents[3] / "samples"
+PASSWORD: Final = "s3cret-of-the-site"
+VNFD_ID: Final = sample_request("vm", "create")["vnfdId"]
+NEXT_VNFD_ID: Final = "1a27cf0a-6c8f-4f43-93d1-2e4a62b1f9a4"
+SITE: Final = """
+site: plant
+vims:
+  cloud:
+    type: openstack
+    auth_url: http://keystone.example/v3
+    auth_cred: {username: ada, password: {valueFrom: {env: CLOUD_PASSWORD}}, user_domain_name: Default}
+    vim_project: {name: nfv, project_domain_name: Default}
+packages:
+  machine: {file: vm}
+instances:
+  web:
+    package: machine
+    vim: cloud
+    flavourId: simple
+    vnfInstanceDescription: front
+    metadata: {owner: ada}
+    additionalParams: {}
+    extVirtualLinks:
+      - id: external
+        resourceId: net0
+        extCps: [{cpdId: VDU1_CP1, cpConfig: {VDU1_CP1_1: {cpProtocolData: [{layerProtocol: IP_OVER_ETHERNET}]}}}]
+"""
+
+
+class Site:
+    """A site file and the gateway that it is applied to."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world, self.file = world, folder / "site.yaml"
+        shutil.copytree(SAMPLES / "vm", folder / "vm")
+        self.write(SITE)
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text)
+
+    def edit(self, old: str, new: str) -> None:
+        text = self.file.read_text()
+        assert old in text
+        self.write(text.replace(old, new))
+
+    async def run(self, verb: str, *options: str) -> Ran:
+        """Run a verb; the secret is never printed."""
+        environment = {"CLOUD_PASSWORD": PASSWORD}
+        ran = await kubevnfm(self.world.url, verb, "-f", str(self.file), *options, environment=environment)
+        assert PASSWORD not in ran.out + ran.err
+        return ran
+
+    async def must(self, verb: str, *options: str, code: int = 0) -> list[str]:
+        ran = await self.run(verb, *options)
+        assert ran.code == code, ran.out + ran.err
+        lines = (ran.out if code == 0 else ran.err).splitlines()
+        # The gateway in this process logs to the same stream.
+        return sorted(line for line in lines if not re.match(r"\d{4}-\d\d-\d\d ", line))
+
+    async def instance(self, name: str = "web") -> dict[str, Any]:
+        found = (await self.world.lcm("GET", f"/vnf_instances?filter=(eq,vnfInstanceName,{name})")).must(200).json
+        (one,) = found
+        shown: dict[str, Any] = (await self.world.lcm("GET", f"/vnf_instances/{one['id']}")).must(200).json
+        return shown
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    for name in ("gateway", "site"):
+        (tmp_path / name).mkdir()
+    async with lcm_world(tmp_path / "gateway", page_size=100, allowed_networks="127.0.0.0/8") as world:
+        yield Site(world, tmp_path / "site")
+
+
+@pytest.fixture
+def writes(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The requests that are no GET, as they are sent."""
+    from kubevnfm_cli.gateway import Gateway
+
+    sent: list[str] = []
+    original = Gateway._once
+
+    def counted(self: Gateway, method: str, target: str, content: Any, headers: Any) -> Any:
+        if method != "GET":
+            sent.append(f"{method} {target.partition('?')[0]}")
+        return original(self, method, target, content, headers)
+
+    monkeypatch.setattr(Gateway, "_once", counted)
+    return sent
+
+
+async def test_a_site_is_made_once_and_the_same_file_again_writes_nothing(site: Site, writes: list[str]) -> None:
+    assert await site.must("diff") == [
+        "+ package/machine: upload",
+        "+ vim/cloud: create",
+        "+ vnf/web: create, instantiate",
+    ]
+    assert writes == []
+    assert await site.must("apply", "--wait") == [
+        "package/machine uploaded", "vim/cloud created", "vnf/web created, instantiated",
+    ]  # fmt: skip
+    web = await site.instance()
+    assert (web["instantiationState"], web["metadata"]["owner"]) == ("INSTANTIATED", "ada")
+    assert next(iter(web["vimConnectionInfo"].values()))["vimId"] == "vim-2"
+    writes.clear()
+    assert await site.must("apply", "--wait") == [
+        "package/machine unchanged",
+        "vim/cloud unchanged",
+        "vnf/web unchanged",
+    ]
+    assert await site.must("diff", "--exit-code") == []
+    assert writes == []
+    listed = json.loads((await site.run("diff", "-o", "json")).out)
+    assert {(each["kind"], each["name"], each["outcome"]) for each in listed} == {
+        ("vim", "cloud", "unchanged"), ("package", "machine", "unchanged"), ("vnf", "web", "unchanged"),
+    }  # fmt: skip
+    assert await site.must("delete") == ["package/machine deleted", "vim/cloud deleted", "vnf/web terminated, deleted"]
+    assert list(site.world.vims.records) == ["vim-1"], "what the file has not made stays"
+    assert (await site.world.packages("GET")).json == []
+    writes.clear()
+    assert await site.must("delete") == ["package/machine unchanged", "vim/cloud unchanged", "vnf/web unchanged"]
+    assert writes == []
+
+
+async def test_a_change_becomes_the_operation_that_fits_or_a_refusal(site: Site, writes: list[str]) -> None:
+    await site.must("apply", "--wait")
+    site.edit("front", "back")
+    site.edit("owner: ada", "owner: bob")
+    assert await site.must("diff") == [
+        '    metadata/owner: "ada" -> "bob"', '    vnfInstanceDescription: "front" -> "back"', "~ vnf/web: modify",
+    ]  # fmt: skip
+    assert "vnf/web modified" in await site.must("apply")
+    assert (await site.instance())["metadata"]["owner"] == "bob"
+    site.edit("additionalParams: {}", "additionalParams: {size: 3}")
+    writes.clear()
+    (line,) = await site.must("apply", code=6)
+    assert line.startswith("vnf/web failed: additionalParams, instantiationLevelId")
+    assert writes == []
+    site.edit("additionalParams: {size: 3}", "additionalParams: {}")
+    site.edit("vim: cloud", "")
+    site.edit("auth_url: http://keystone.example", "auth_url: http://other.example")
+    assert [line.partition(":")[0] for line in await site.must("apply", code=6)] == ["vim/cloud failed"]
+    assert await site.must("diff", code=6) == [
+        '! vim/cloud failed: auth_url: "http://keystone.example/v3" -> "http://other.example/v3"; delete the VIM and apply again',
+        "0 to change, 2 as wanted, 1 refused",
+    ]  # fmt: skip
+    site.edit("http://other.example", "http://keystone.example")
+    (site.file.parent / "vm" / "Files").mkdir(exist_ok=True)
+    (site.file.parent / "vm" / "Files" / "note.txt").write_text("another content")
+    (line,) = [line for line in await site.must("apply", code=1) if line.startswith("package/machine failed: ")]
+    assert "belongs to VNF package" in line, "another content under the id of a VNFD that instances use"
+
+
+async def test_another_package_changes_the_vnf_and_the_former_one_goes(site: Site, writes: list[str]) -> None:
+    await site.must("apply", "--wait")
+    for file in (site.file.parent / "vm" / "Definitions").iterdir():
+        file.write_text(file.read_text().replace(VNFD_ID, NEXT_VNFD_ID))
+    assert {f"    vnfdId: {VNFD_ID} -> that of the new package", "~ vnf/web: change the package of"} < set(
+        await site.must("diff")
+    )
+    assert await site.must("apply", "--wait") == [
+        "former-package/machine deleted", "package/machine uploaded", "vim/cloud unchanged", "vnf/web package changed",
+    ]  # fmt: skip
+    assert (await site.instance())["vnfdId"] == NEXT_VNFD_ID
+    assert [each["vnfdId"] for each in (await site.world.packages("GET")).json] == [NEXT_VNFD_ID]
+    writes.clear()
+    await site.must("apply", "--wait")
+    assert writes == []
+
+
+async def test_secrets_are_sent_again_only_if_asked(site: Site, writes: list[str]) -> None:
+    await site.must("apply", "--wait")
+    writes.clear()
+    assert "vim/cloud updated" in await site.must("apply", "--renew-secrets")
+    assert writes == ["PUT /v1.0/vims/vim-2"]
+    assert site.world.vims.records["vim-2"]["auth_cred"]["password"] == PASSWORD
+
+
+async def test_what_others_have_made_is_a_conflict_unless_it_is_adopted(site: Site, writes: list[str]) -> None:
+    package = await site.world.sample()
+    other = await site.world.create(vnfInstanceName="web")
+    site.world.vims.add(
+        "vim-7", "openstack", name="cloud", auth_url="http://keystone.example/v3", auth_cred={}, status="ACTIVE"
+    )
+    writes.clear()
+    lines = await site.must("apply", code=6)
+    assert [line.partition(":")[0] for line in lines] == [
+        "package/machine failed", "vim/cloud failed", "vnf/web skipped",
+    ]  # fmt: skip
+    assert "--adopt takes it over" in lines[0]
+    assert writes == []
+    await site.must("apply", "--adopt", "--wait")
+    web = await site.instance()
+    assert (web["id"], web["instantiationState"]) == (other, "INSTANTIATED")
+    assert [each["id"] for each in (await site.world.packages("GET")).json] == [package["id"]]
+    writes.clear()
+    await site.must("apply", "--wait")
+    assert writes == []
+    site.edit("site: plant", "site: field")
+    lines = await site.must("apply", "--adopt", code=6)
+    assert all("it belongs to site plant" in line for line in lines if "skipped" not in line)
+
+
+@pytest.mark.parametrize("sample", ["vm", "cnf"])
+def test_a_folder_is_packed_as_the_samples_are(sample: str, tmp_path: Path) -> None:
+    """The same bytes, so the checksum says whether anything differs."""
+    pack_csar(SAMPLES / sample, tmp_path / "one.zip")
+    archives.pack(SAMPLES / sample, tmp_path / "other.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+async def test_a_call_that_is_killed_after_each_request_is_continued_by_the_next(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call does one writing request, whose answer is lost: an apply, a change of the package, and a removal."""
+    from kubevnfm_cli.faults import Unreachable
+    from kubevnfm_cli.gateway import Gateway
+
+    original, may_write, lock, sent = Gateway._once, True, threading.Lock(), list[str]()
+
+    def lossy(self: Gateway, method: str, target: str, content: Any, headers: Any) -> Any:
+        nonlocal may_write
+        if method == "GET":
+            return original(self, method, target, content, headers)
+        with lock:
+            is_mine, may_write = may_write, False
+        if is_mine:
+            sent.append(f"{method} {target}")
+            original(self, method, target, content, headers)
+        raise Unreachable("killed")
+
+    monkeypatch.setattr(Gateway, "_once", lossy)
+
+    async def repeated(verb: str, *options: str) -> int:
+        nonlocal may_write
+        for count in range(20):
+            may_write = True
+            if (await site.run(verb, *options)).code == 0:
+                return count
+        raise AssertionError(sent)
+
+    assert await repeated("apply", "--wait") == 5
+    assert (await site.instance())["instantiationState"] == "INSTANTIATED"
+    assert (len((await site.world.packages("GET")).json), len(site.world.vims.records)) == (1, 2)
+    for file in (site.file.parent / "vm" / "Definitions").iterdir():
+        file.write_text(file.read_text().replace(VNFD_ID, NEXT_VNFD_ID))
+    await repeated("apply", "--wait")
+    assert [each["vnfdId"] for each in (await site.world.packages("GET")).json] == [NEXT_VNFD_ID]
+    assert (await site.instance())["vnfdId"] == NEXT_VNFD_ID
+    await repeated("delete")
+    assert ((await site.world.packages("GET")).json, (await site.world.lcm("GET", "/vnf_instances")).json) == ([], [])
+    assert len(site.world.vims.records) == 1
+
+
+async def test_a_failed_operation_is_shown_and_not_repeated(site: Site) -> None:
+    site.world.twins.failing.add("infra.openstack.create_resources")
+    (line,) = [line for line in await site.must("apply", "--wait", code=5) if line.startswith("vnf/web failed")]
+    assert "INSTANTIATE is FAILED_TEMP" in line
+    (again,) = await site.must("apply", code=6)
+    assert "kubevnfm retry, rollback or fail" in again
+    site.world.twins.failing.clear()
+    (operation,) = (await site.world.lcm("GET", "/vnf_lcm_op_occs")).json
+    (await site.world.lcm("POST", f"/vnf_lcm_op_occs/{operation['id']}/retry")).must(202)
+    assert "vnf/web unchanged" in await site.must("apply", "--wait")
+
+
+async def test_without_wait_an_operation_goes_on_and_a_repetition_leaves_it_alone(
+    site: Site, writes: list[str]
+) -> None:
+    site.world.twins.waiting.add("infra.openstack.create_resources")
+    assert "vnf/web created, instantiated" in await site.must("apply")
+    writes.clear()
+    (line,) = [line for line in await site.must("apply") if line.startswith("vnf/web unchanged: INSTANTIATE ")]
+    assert line.endswith("goes on")
+    assert writes == []
+    waiting = asyncio.create_task(site.run("apply", "--wait", "--timeout", "0.3"))
+    assert (await waiting).code == 3
+    await site.world.twins.release()
+    await site.must("apply", "--wait")
+
+
+async def test_subscriptions_are_made_replaced_and_removed(site: Site, writes: list[str]) -> None:
+    async with Subscriber.listening() as receiver:
+        text = f"site: plant\nsubscriptions:\n  alarms: {{callbackUri: '{receiver.uri}?token=x', verbosity: SHORT}}\n"
+        site.write(text)
+        assert await site.must("apply") == ["subscription/alarms created"]
+        writes.clear()
+        assert await site.must("apply") == ["subscription/alarms unchanged"]
+        assert writes == []
+        site.edit("SHORT", "FULL")
+        assert await site.must("diff") == ['    verbosity: "SHORT" -> "FULL"', "~ subscription/alarms: replace"]
+        assert await site.must("apply") == ["subscription/alarms replaced, the former deleted"]
+        (left,) = (await site.world.lcm("GET", "/subscriptions")).json
+        assert (left["verbosity"], left["metadata"]) == ("FULL", {"kubevnfm_site": "plant", "name": "alarms"})
+        assert await site.must("delete") == ["subscription/alarms deleted"]
+
+
+async def test_a_vnf_is_scaled_to_the_levels_of_the_file(site: Site) -> None:
+    request = sample_request("vm", "instantiate")
+    assert request["flavourId"] == "simple"
+    await site.must("apply", "--wait")
+    (status,) = (await site.instance())["instantiatedVnfInfo"]["scaleStatus"]
+    aspect = status["aspectId"]
+    site.edit("additionalParams: {}", f"scale: {{{aspect}: {status['scaleLevel'] + 1}}}")
+    assert f"    scale/{aspect}: {status['scaleLevel']} -> {status['scaleLevel'] + 1}" in await site.must("diff")
+    assert "vnf/web scaled" in await site.must("apply")
+    assert (await site.instance())["instantiatedVnfInfo"]["scaleStatus"][0]["scaleLevel"] == status["scaleLevel"] + 1
+    site.edit(aspect, "other")
+    (line,) = await site.must("apply", code=6)
+    assert f"no aspect other; this VNF has {aspect}" in line
