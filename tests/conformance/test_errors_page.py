@@ -9,10 +9,11 @@ from importlib import import_module
 from pathlib import Path
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_lcm_api.views.causes.page import updated
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/errors.md"
-_ROW = re.compile(r"^\| `([a-z0-9-]+)` \| ([\d, ]+) \| (.+?) \| (.+?) \|$")
+_ROW = re.compile(r"^\| (?:<a id=\"[a-z0-9-]+\"></a>)?`([a-z0-9-]+)` \| ([\d, ]+) \| (.+?) \| (.+?) \|$")
 _FOREIGN = ("kubevnfm_sandbox.tacker_shim", "kubevnfm_sandbox.launcher", "kubevnfm_sandbox.runner")
 """Code that runs in a process of its own, beside modules that only exist there."""
 
@@ -51,3 +52,13 @@ def test_the_page_has_every_error_with_its_status() -> None:
     shown = {fits[1]: {int(status) for status in fits[2].split(",")} for fits in rows}
     assert len(shown) == len(rows)
     assert shown == known
+
+
+def test_the_page_has_every_cause_as_the_table_has_it() -> None:
+    """To write it: python -m kubevnfm_lcm_api.views.causes.page docs/errors.md. Each code and each cause has one anchor."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == updated(page)
+    anchors = re.findall(r'<a id="([a-z0-9-]+)"></a>', page)
+    assert len(anchors) == len(set(anchors))
+    assert {fits[1] for line in page.splitlines() if (fits := _ROW.match(line))} <= set(anchors)
+    assert "image-not-pulled" in anchors

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
 
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.views.causes.situation import Situation
+from kubevnfm_lcm_api.views.causes.wording import duration
 
 _WAIT_TASK: Final = "wait"
 _OPEN: Final = frozenset({"started", "progressed"})
 _WAIT: Final = re.compile(r"wait(?:ing|ed) since (\S{1,40}?): (.*)", re.DOTALL)
-"""The message of a worker whose command waits for something outside (`kubevnfm_worker`)."""
+"""The message of a worker whose command waits for something outside (`kubevnfm_worker.news`)."""
+_SLOW_FACTOR: Final = 2.0
+_SLOW_S: Final = 20.0
+"""A step is slow if it runs for more than twice its usual time, and for so much longer."""
+_UNGRANTED: Final = frozenset({"grant-timeout", "grant-unusable", "cancelled"})
+"""Errors of a grant that the NFVO has not refused."""
 
 
 @dataclass(frozen=True)
@@ -30,42 +38,96 @@ class Evidence:
     node: str | None = None
     since: str | None = None
     is_wait: bool = False
+    is_sign: bool = True
+    """Whether it shows by itself that something is wrong. Otherwise it counts only if a rule knows it."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Further facts for the sentence."""
 
 
 def reports(situation: Situation) -> Iterator[Evidence]:
     """Yield the reports about the present state, the one that decides it first; none if all goes well."""
-    occ = situation.record.occ
-    if occ.operation_state is OperationState.COMPLETED:
+    state = situation.record.occ.operation_state
+    if state is OperationState.COMPLETED:
         return
     yield from _errors(situation)
-    yield from _waits(situation)
+    yield from _tasks(situation)
+    if state is OperationState.STARTING:
+        yield from _grant(situation)
+    if situation.is_broker_away and state in (
+        OperationState.STARTING,
+        OperationState.PROCESSING,
+        OperationState.ROLLING_BACK,
+    ):
+        yield Evidence("broker-away", "", is_wait=True)
+    yield from _slow(situation)
 
 
 def _errors(situation: Situation) -> Iterator[Evidence]:
-    occ = situation.record.occ
-    failed = [step for step in situation.record.steps if step.error is not None and step.state is StepState.FAILED]
+    record, occ = situation.record, situation.record.occ
+    failed = [step for step in record.steps if step.error is not None and step.state is StepState.FAILED]
     for step in failed:
         assert step.error is not None
         yield Evidence(step.error.type, _without_step(step.error.detail, step), step, since=step.ended_at)
     # An operation that was refused or cancelled has an error without a failed step.
     is_over = occ.operation_state in (OperationState.FAILED_TEMP, OperationState.FAILED, OperationState.ROLLED_BACK)
-    if not failed and is_over and occ.error is not None:
-        named = next((step for step in situation.record.steps if occ.error.detail.startswith(f"{step.id}: ")), None)
-        text = _without_step(occ.error.detail, named)
-        yield Evidence(occ.error.type, text, named, since=occ.state_entered_time)
+    if failed or not is_over or occ.error is None:
+        return
+    named = next((step for step in record.steps if occ.error.detail.startswith(f"{step.id}: ")), None)
+    code = occ.error.type
+    # The type of a refusal is the NFVO's own.
+    if record.granting is not None and not record.granting.grant and code not in _UNGRANTED:
+        code = "grant-refused"
+    yield Evidence(code, _without_step(occ.error.detail, named), named, since=occ.state_entered_time)
 
 
-def _waits(situation: Situation) -> Iterator[Evidence]:
-    """Yield why running steps make no progress, and what steps that failed had waited for; the newest first."""
+def _tasks(situation: Situation) -> Iterator[Evidence]:
+    """Yield why running steps make no progress, and what steps that failed had waited for; waits first, then the newest."""
     by_id = {step.id: step for step in situation.record.steps}
-    for task in reversed(situation.tasks):
-        step = by_id.get(str(task.get("step")))
-        match = _WAIT.fullmatch(str(task.get("message", "")))
-        if step is None or match is None or task.get("task") != _WAIT_TASK:
+    newest = [(task, by_id[name]) for task in reversed(situation.tasks) if (name := str(task.get("step"))) in by_id]
+    for task, step in newest:
+        if task.get("task") == _WAIT_TASK and (is_open := _is_open(task, step)) is not None:
+            match = _WAIT.fullmatch(str(task.get("message", "")))
+            since = task.get("since") or (match[1] if match is not None else None)
+            text = match[2] if match is not None else str(task.get("message", ""))
+            yield Evidence(str(task.get("code", "")), text, step, task.get("node") or None, since, is_wait=is_open)
+    for task, step in newest:
+        if task.get("task") == _WAIT_TASK or (is_open := _is_open(task, step)) is None:
             continue
-        is_open = step.is_running and task.get("state") in _OPEN and task.get("attempt", 0) == step.attempt
-        if is_open or step.state is StepState.FAILED:
-            yield Evidence("", match[2], step, node=task.get("node") or None, since=match[1], is_wait=is_open)
+        since = task.get("startedAt") or task.get("updatedAt")
+        texts = [*(task.get("obstacles") or ()), str(task.get("message", ""))]
+        for text in texts:
+            if text:
+                yield Evidence("", text, step, task.get("node") or None, since, is_wait=is_open, is_sign=False)
+
+
+def _is_open(task: JsonObject, step: PlannedStep) -> bool | None:
+    """Return whether the task stands still now; None if it says nothing about the present state of its step."""
+    if step.is_running and task.get("attempt", 0) == step.attempt:
+        return True if task.get("state") in _OPEN else None
+    return False if step.state is StepState.FAILED else None
+
+
+def _grant(situation: Situation) -> Iterator[Evidence]:
+    granting = situation.record.granting
+    if granting is None:
+        return
+    if granting.faults:
+        yield Evidence("nfvo-away", granting.last_fault, since=granting.asked_at, is_wait=True)
+    else:
+        yield Evidence("nfvo-undecided", "", since=granting.asked_at, is_wait=True)
+
+
+def _slow(situation: Situation) -> Iterator[Evidence]:
+    for step in situation.record.running:
+        usual_s = situation.usual_s.get(step.id)
+        if usual_s is None or step.started_at is None:
+            continue
+        spent_s = (situation.now - datetime.fromisoformat(step.started_at)).total_seconds()
+        if spent_s <= max(usual_s * _SLOW_FACTOR, usual_s + _SLOW_S):
+            continue
+        said = (str(task.get("message") or "") for task in reversed(situation.tasks) if task.get("step") == step.id)
+        facts = {"elapsed": duration(spent_s), "usual": duration(usual_s)}
+        yield Evidence("slow", next(filter(None, said), ""), step, since=step.started_at, is_wait=True, facts=facts)
 
 
 def _without_step(detail: str, step: PlannedStep | None) -> str:

@@ -1,33 +1,198 @@
-"""The cause of an operation's state."""
+"""The cause of an operation's state: the first row of the table that fits its reports."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.views.causes.evidence import Evidence, reports
-from kubevnfm_lcm_api.views.causes.models import Cause
+from kubevnfm_lcm_api.views.causes.models import Cause, CauseObject
+from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, Rule, Task
+from kubevnfm_lcm_api.views.causes.rules import TABLE
 from kubevnfm_lcm_api.views.causes.situation import Situation
-from kubevnfm_lcm_api.views.causes.wording import sentence
+from kubevnfm_lcm_api.views.causes.wording import filled, named, quoted, sentence
 
-_UNNAMED: Final = "waits"
-"""The slug of a wait for something that no rule knows."""
+_PAGE: Final = "errors.md"
+_WAITS: Final = "waits"
+"""The code of a report of earlier versions that a step waits, which had none."""
+_SLUG: Final = re.compile(r"[a-z][a-z0-9-]{0,60}")
+_SEARCHED: Final = 4096
+"""Characters of a report that are searched: as many as an error has."""
+_BEHIND: Final = 1500
+"""Characters behind what a rule has found in which the rest of it is searched."""
+_REMEMBERED: Final = 2048
+_SUBJECT: Final = re.compile(
+    rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF) )"
+    rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
+)
+"""How infra-k8s names an object."""
+_POD: Final = re.compile(
+    rf"\bpod (?:({OBJECT})(?=: (?:container|unschedulable|[A-Z])| cannot start))|\bpod=({OBJECT})(?=_)"
+)
+_CONTAINER: Final = re.compile(rf"\bcontainer(?: ({OBJECT})(?=: [A-Z])|=({OBJECT}))")
+_RESOURCE: Final = re.compile(rf"{BEGIN}({NAME}) \(OS::\w{{1,40}}::(\w{{1,40}})\): ")
+_STACK: Final = re.compile(rf"\bstack (?:named )?({NAME})(?=[: ])")
+_NODE: Final = re.compile(rf"\bnode ({NAME}): ")
+_LATE: Final = re.compile(rf"{BEGIN}({NAME}): (?:False|Unknown) ")
+_OURS: Final = frozenset({"Nfvo", "Service", "Broker", "Database", "Package", "Receiver"})
+"""Kinds of objects that are in no VIM."""
+_WITHOUT_NAMESPACE: Final = frozenset(
+    {"Namespace", "PriorityClass", "Webhook", "APIService", "CustomResourceDefinition", "Node", "Vim", *_OURS}
+    - {"Service"}
+)
 
 
 def cause_of(situation: Situation) -> Cause | None:
     """Return why the operation waits, has failed or is slow; None if it goes on well, or has ended so."""
-    found = next(reports(situation), None)
-    return None if found is None else _as_reported(found)
+    found = list(reports(situation))
+    # The deepest reason counts: that something took too long is one only where nothing else is known.
+    for is_shallow in (False, True):
+        for each in found:
+            fits = _fitting(each.code or (_WAITS if each.is_sign else ""), each.text[:_SEARCHED], is_shallow)
+            if fits is not None and (each.is_sign or not fits[0].is_shallow):
+                return _explained(each, *fits, situation)
+    sign = next((each for each in found if each.is_sign), None)
+    return None if sign is None else _as_reported(sign)
 
 
-def _as_reported(found: Evidence) -> Cause:
-    """Return the report itself as the cause: its code is in the tables of errors."""
-    code = found.code or _UNNAMED
+def best_task(cause: Cause | None) -> Task:
+    """Return the task that leads on most often after this cause."""
+    return "retry" if cause is None else _BEST.get((cause.code, cause.remedy or ""), "retry")
+
+
+_BEST: Final[Mapping[tuple[str, str], Task]] = {(each.slug, f"{each.do}."): each.best for each in reversed(TABLE)}
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fitting(code: str, text: str, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
+    """Return the first row that fits, and what it has found in the text."""
+    for rule in TABLE:
+        if rule.is_shallow is not is_shallow or (rule.codes and code not in rule.codes):
+            continue
+        if rule.text is None:
+            return rule, None
+        match = rule.text.search(text)
+        if match is None:
+            continue
+        if rule.then is None or rule.then.search(text, match.start(), match.end() + _BEHIND):
+            return rule, match
+    return None
+
+
+def _explained(report: Evidence, rule: Rule, match: re.Match[str] | None, situation: Situation) -> Cause:
+    facts = _facts(report, rule, match)
+    node = report.node or facts["node"] or None
+    about = _object(rule, facts, situation)
     return Cause(
-        code=code,
-        text=sentence(found.text),
-        since=found.since,
-        step=found.step.id if found.step is not None else None,
-        node=found.node,
-        isWait=found.is_wait,
-        page=f"errors.md#{code}",
+        code=rule.slug,
+        text=sentence(filled(rule.says, facts)),
+        object=about,
+        since=report.since,
+        step=report.step.id if report.step is not None else None,
+        node=node,
+        isWait=report.is_wait,
+        remedy=f"{rule.do}.",
+        page=f"{_PAGE}#{rule.slug}",
+    )
+
+
+def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[str, str]:
+    """Return the names that a sentence may have, and their texts."""
+    text = report.text[:_SEARCHED]
+    begin, end = (match.start(), match.end()) if match is not None else (0, 0)
+    subject = _last(_SUBJECT, text, begin) or _SUBJECT.search(text)
+    kind, namespace, name = subject.groups() if subject is not None else ("", "", "")
+    pod = _last(_POD, text, end)
+    pod_name = pod[1] or pod[2] if pod is not None else name if kind == "Pod" else ""
+    container, resource = _last(_CONTAINER, text, end), _last(_RESOURCE, text, end)
+    node, late, stack = _NODE.search(text), _last(_LATE, text, begin), _STACK.search(text)
+    step = report.step
+    facts = {
+        "kind": kind,
+        "namespace": namespace or "",
+        "name": named(name),
+        "thing": f"{kind} {named(name)}" if kind else "an object",
+        "pod_name": named(pod_name),
+        "pod": f"pod {named(pod_name)}" if pod_name else f"a pod of {kind} {named(name)}" if kind else "a pod",
+        "container": f"container {named(container[1] or container[2])}" if container is not None else "a container",
+        "resource_name": named(resource[1]) if resource is not None else "",
+        "resource_kind": resource[2] if resource is not None else "",
+        "node": named(report.node or (node[1] if node is not None else "")),
+        "late": named(late[1]) if late is not None else "",
+        "stack_name": named(stack[1]) if stack is not None else "",
+        "service": SEQUENCES.step(step).command.service if step is not None else "lcm-api",
+        "title": f'"{named(SEQUENCES.step(step).title)}"' if step is not None else "the operation",
+        **report.facts,
+    }
+    facts["machine"] = f"machine {facts['node']}" if facts["node"] else "a machine"
+    for group, value in (match.groupdict() if match is not None else {}).items():
+        if value:
+            bare = group.rstrip("0123456789")
+            facts[bare] = quoted(value) if bare == "said" else named(value)
+    if rule.words:
+        seen = text[begin : end + _BEHIND]
+        facts["why"] = next((words for key, words in rule.words.items() if re.search(key, seen)), "")
+    return facts
+
+
+def _last(pattern: re.Pattern[str], text: str, until: int) -> re.Match[str] | None:
+    """Return what the pattern finds last of all that begins at ``until`` or before."""
+    last = None
+    for found in pattern.finditer(text):
+        if found.start() > until:
+            break
+        last = found
+    return last
+
+
+def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> CauseObject | None:
+    vims = situation.record.facts.vim_ids
+    vim = vims[0] if len(vims) == 1 else None
+    kind, name, namespace = rule.about, facts.get(rule.named, ""), facts["namespace"]
+    if not kind and facts["kind"]:
+        kind, name = facts["kind"], facts["name"]
+    elif not kind and facts["resource_kind"]:
+        kind, name = facts["resource_kind"], facts["resource_name"]
+    elif not name and facts["kind"] == kind:
+        name = facts["name"]
+    elif not name:
+        of_kind = {
+            "Pod": facts["pod_name"],
+            "Machine": facts["node"],
+            "Stack": facts["stack_name"],
+            "Vim": vim or "",
+            "Nfvo": "NFVO",
+            "Broker": "RabbitMQ",
+            "Database": "MongoDB",
+            "Service": facts["service"],
+            "Package": situation.record.facts.vnfd_id,
+        }
+        name = of_kind.get(kind, "")
+        # A pod that is not named stands for its workload.
+        if kind == "Pod" and not name:
+            kind, name = facts["kind"], facts["name"]
+    if not kind or not name:
+        return None
+    in_cluster = bool(namespace) and kind not in _WITHOUT_NAMESPACE
+    return CauseObject(
+        kind=kind,
+        name=name,
+        namespace=namespace if in_cluster else None,
+        vimId=vim if in_cluster or kind not in _OURS else None,
+    )
+
+
+def _as_reported(report: Evidence) -> Cause:
+    """Return the report itself as the cause: its code is in the tables of errors."""
+    return Cause(
+        code=report.code,
+        text=sentence(report.text),
+        since=report.since,
+        step=report.step.id if report.step is not None else None,
+        node=report.node,
+        isWait=report.is_wait,
+        page=f"{_PAGE}#{report.code}" if _SLUG.fullmatch(report.code) else _PAGE,
     )

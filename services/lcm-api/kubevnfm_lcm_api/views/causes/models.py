@@ -35,6 +35,8 @@ class Cause(Shown):
     """The machine on which it happens."""
     isWait: bool = False  # noqa: N815  # as it is on the wire
     """Whether the operation goes on by itself once the cause is gone."""
+    remedy: str | None = None
+    """The work of a person that removes it."""
     page: str
     """The part of the documentation about it, below ``docs/``."""
 

@@ -11,6 +11,7 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import allowed_tasks
+from kubevnfm_lcm_api.views.causes.finding import best_task
 from kubevnfm_lcm_api.views.causes.models import Cause, Next
 from kubevnfm_lcm_api.views.causes.situation import Situation
 from kubevnfm_lcm_api.views.causes.wording import line
@@ -32,16 +33,27 @@ def next_of(situation: Situation, cause: Cause | None, root: str) -> Sequence[Ne
         is_reversible=record.is_reversible,
         cancel_mode=occ.cancel_mode if occ.is_cancel_pending else None,
     )
-    found = [_task(name, situation, root) for name in _ORDER if name in allowed]
-    if occ.operation_state is OperationState.FAILED_TEMP:
-        return tuple(found)
-    return (_wait(situation, cause), *found)
+    best = best_task(cause)
+    order = sorted((each for each in _ORDER if each in allowed), key=lambda each: each != best)
+    found = [_task(name, situation, root) for name in order]
+    if occ.operation_state is not OperationState.FAILED_TEMP:
+        return (_wait(situation, cause), *found)
+    # The work outside comes first; a rollback needs none.
+    return tuple(_after(each, cause) if each.task == "retry" else each for each in found)
+
+
+def _after(task: Next, cause: Cause | None) -> Next:
+    if cause is None or cause.remedy is None:
+        return task
+    return task.model_copy(update={"text": f"{cause.remedy} Then: {task.text}"})
 
 
 def _wait(situation: Situation, cause: Cause | None) -> Next:
-    text = "Wait: the operation goes on by itself."
+    text = "The operation goes on by itself."
     if cause is not None and cause.isWait:
-        text = "Remove the cause: the operation goes on by itself, and needs no task."
+        text = f"{(cause.remedy or 'Remove the cause.')[:-1]}: the operation then goes on by itself."
+    elif cause is not None:
+        text = "Other steps still run; the operation then rests in FAILED_TEMP, to be retried, rolled back or failed."
     return Next(task="wait", text=text, command=f"kubevnfm wait {situation.record.occ.id}")
 
 

@@ -1,0 +1,231 @@
+"""Causes: pods that no node takes, that the API server does not let be made, or that end again and again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, rule
+
+_ON_NODES: Final = r"0/(?P<nodes>\d{1,6}) nodes are available:.{0,600}?"
+
+PODS: Final = (
+    rule(
+        "out-of-memory",
+        "{container} of {pod} is killed again and again: it needs more memory than its limit (OOMKilled).",
+        "Raise the memory limit of the container in the package or in the values of the request",
+        text=r"OOMKilled",
+        about="Pod",
+        best="rollback",
+    ),
+    rule(
+        "reference-missing",
+        "{pod} cannot start: {kind_of_it} {it} does not exist.",
+        "Create it, or correct its name in the package",
+        text=rf"(?:CreateContainerConfigError|FailedMount|MountVolume\.SetUp failed).{{0,300}}?(?P<kind_of_it>secret|configmap) \\?\"(?P<it>{NAME})\\?\" not found",
+        about="Pod",
+    ),
+    rule(
+        "reference-missing",
+        "{pod} cannot start: {kind_of_it} {it} has no key {key}.",
+        "Add the key, or correct its name in the package",
+        text=rf"couldn't find key (?P<key>{NAME}) in (?P<kind_of_it>ConfigMap|Secret) (?P<it>{NAME})",
+        about="Pod",
+    ),
+    rule(
+        "container-crashes",
+        "{container} of {pod} ends again and again (CrashLoopBackOff)[, with exit code {exit}].",
+        "Read the log of the container; correct its image, its arguments or its configuration",
+        text=r"(?:CrashLoopBackOff|[Bb]ack-off .{0,40}restarting failed container)(?:.{0,300}?exit code (?P<exit>-?\d{1,5}))?",
+        about="Pod",
+    ),
+    rule(
+        "container-not-started",
+        "{container} of {pod} cannot be started: its image has no program {program} that can be run.",
+        "Correct the command of the container in the package, or its image",
+        text=r"exec: \\?\"(?P<program>[^\"\\]{1,200})\\?\": (?:executable file not found|permission denied|stat |no such file)",
+        about="Pod",
+        best="rollback",
+    ),
+    rule(
+        "container-not-started",
+        "{container} of {pod} cannot be started: {said}",
+        "Correct the command of the container, or what its message names",
+        text=r"(?:RunContainerError|CreateContainerError|CreateContainerConfigError): (?P<said>.{1,300})",
+        about="Pod",
+    ),
+    rule(
+        "network-plugin-failed",
+        "{pod} gets no network: {said}",
+        "Look at the pods of the network plugin (CNI) on the node, and at its configuration",
+        text=r"(?:[Ff]ailed to setup network for sandbox|NetworkPlugin cni failed|FailedCreatePodSandBox).{0,200}?: (?P<said>(?:plugin type|failed to|error|stat|no ).{1,200})",
+        about="Pod",
+    ),
+    rule(
+        "volume-not-attached",
+        "{pod} waits for a volume: {said}",
+        "Look at the volume in the cloud, and detach it from the node that holds it",
+        text=r"(?:FailedAttachVolume|FailedMount): (?P<said>.{1,300})",
+        about="Pod",
+    ),
+    # --- no node takes it
+    rule(
+        "volume-not-bound",
+        "{pod} waits for a volume: {why}.",
+        "Create the storage class or the volume that the claim asks for",
+        text=rf"{_ON_NODES}(?:unbound immediate PersistentVolumeClaims|didn't find available persistent volumes|volume node affinity conflict"
+        r"|had volume node affinity|bind to the claim|persistentvolumeclaim .{1,100} not found)",
+        about="Pod",
+        words={
+            r"volume node affinity": "its volume is on a node or in a zone in which the pod does not fit",
+            r"persistentvolumeclaim .{1,100} not found": "its claim does not exist",
+            r"didn't find available": "no persistent volume fits its claim",
+            r"": "its claim is not bound",
+        },
+    ),
+    rule(
+        "nodes-full",
+        "No node has room for {pod}: not enough {resource} on {full} of {nodes} node(s).",
+        "Add nodes, free resources, or ask for less in the package",
+        text=rf"{_ON_NODES}(?P<full>\d{{1,6}}) Insufficient (?P<resource>{NAME})",
+        about="Pod",
+    ),
+    rule(
+        "nodes-full",
+        "No node has room for {pod}: {full} of {nodes} node(s) run as many pods as they may.",
+        "Add nodes, free resources, or ask for less in the package",
+        text=rf"{_ON_NODES}(?P<full>\d{{1,6}}) Too many pods",
+        about="Pod",
+    ),
+    rule(
+        "nodes-not-matching",
+        "No node fits {pod}: {why}.",
+        "Label nodes as the package asks, add such nodes, or change the rule in the package",
+        text=rf"{_ON_NODES}didn't (?:match|satisfy) (?:[Pp]od|existing pods)",
+        about="Pod",
+        words={
+            r"anti-affinity": "its rule of anti-affinity excludes all nodes",
+            r"topology spread": "its rule of spreading over nodes or zones cannot be kept",
+            r"pod affinity": "its rule of affinity to other pods cannot be kept",
+            r"": "no node has the labels of its node selector or node affinity",
+        },
+    ),
+    rule(
+        "port-in-use",
+        "No node has the host port of {pod} free.",
+        "Free the port on a node, or choose another one in the package",
+        text=rf"{_ON_NODES}didn't have free ports",
+        about="Pod",
+    ),
+    rule(
+        "node-not-ready",
+        "No node takes {pod}: a node is {taint}.",
+        "Look at the node: kubelet, network plugin, memory and disk",
+        text=rf"{_ON_NODES}untolerated taint(?:\(s\))? ?\{{node\.kubernetes\.io/(?P<taint>not-ready|unreachable|disk-pressure|memory-pressure|pid-pressure|network-unavailable)",
+        about="Pod",
+    ),
+    rule(
+        "nodes-cordoned",
+        "No node takes {pod}: {cordoned} of {nodes} node(s) are cordoned.",
+        "Uncordon the nodes (kubectl uncordon)",
+        text=rf"{_ON_NODES}(?P<cordoned>\d{{1,6}}) node\(s\) were unschedulable",
+        about="Pod",
+    ),
+    rule(
+        "nodes-tainted",
+        "No node takes {pod}: it does not tolerate the taint {taint}.",
+        "Remove the taint, add nodes without it, or let the package tolerate it",
+        text=rf"{_ON_NODES}untolerated taint(?:\(s\))? ?\{{(?P<taint>{NAME})",
+        about="Pod",
+    ),
+    rule(
+        "nodes-tainted",
+        "No node takes {pod}: it does not tolerate their taints.",
+        "Remove the taint, add nodes without it, or let the package tolerate it",
+        text=rf"{_ON_NODES}untolerated taint",
+        about="Pod",
+    ),
+    rule(
+        "pod-unschedulable",
+        "No node takes {pod}: {said}",
+        "Add nodes that fit, or change what the package asks of nodes",
+        text=r"(?:unschedulable|Unschedulable|FailedScheduling): (?P<said>.{1,300})",
+        about="Pod",
+    ),
+    # --- the API server does not let it be made
+    rule(
+        "resource-quota",
+        "The ResourceQuota {quota} allows no more: requested {requested}, used {used}, limited to {limited}.",
+        "Raise the ResourceQuota of the namespace, or free resources in it",
+        text=rf"exceeded quota: (?P<quota>{NAME}), requested: (?P<requested>[^\s:;]{{1,100}}), used: (?P<used>[^\s:;]{{1,100}}), limited: (?P<limited>[^\s:;]{{1,100}})",
+        about="ResourceQuota",
+        named="quota",
+    ),
+    rule(
+        "resource-quota",
+        "The ResourceQuota {quota} wants each container to say its {wanted}.",
+        "Name these requests and limits in the package, or give the namespace a LimitRange with defaults",
+        text=rf"failed quota: (?P<quota>{NAME}): must specify (?P<wanted>[A-Za-z.,-]{{1,100}})",
+        about="ResourceQuota",
+        named="quota",
+        best="rollback",
+    ),
+    rule(
+        "resource-quota",
+        "A ResourceQuota of the namespace allows no more: {said}",
+        "Raise the ResourceQuota of the namespace, or free resources in it",
+        text=r"(?P<said>exceeded quota: .{1,200})",
+        about="ResourceQuota",
+    ),
+    rule(
+        "limit-range",
+        "A LimitRange of the namespace does not allow the pod: {said}",
+        "Ask for other resources in the package, or change the LimitRange",
+        text=r"(?P<said>\b(?:maximum|minimum|max|min) \S{1,60} (?:usage|limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim).{1,150})",
+        best="rollback",
+    ),
+    rule(
+        "pod-security",
+        "The namespace enforces Pod Security {level}, and the pod does not keep it: {said}",
+        "Change the securityContext in the package, or the label of the namespace",
+        text=r"violates PodSecurity \\?\"(?P<level>[^\"\\]{1,60})\\?\": (?P<said>.{1,300})",
+        best="rollback",
+    ),
+    rule(
+        "service-account-missing",
+        "The ServiceAccount {account} does not exist, so no pod can be made.",
+        "Create the ServiceAccount, or correct its name in the package",
+        text=rf"(?:error looking up service account \S{{1,200}}: )?serviceaccount \\?\"(?P<account>{NAME})\\?\" not found",
+        about="ServiceAccount",
+        named="account",
+    ),
+    rule(
+        "priority-class-missing",
+        "The PriorityClass {class_name} does not exist, so no pod can be made.",
+        "Create the PriorityClass, or correct its name in the package",
+        text=rf"no PriorityClass with name (?P<class_name>{NAME}) was found",
+        about="PriorityClass",
+        named="class_name",
+    ),
+    rule(
+        "disruption-budget",
+        "The pod[ {evicted}] is not evicted from its node: its PodDisruptionBudget allows no disruption now.",
+        "Let another pod of the workload become ready, or change the PodDisruptionBudget",
+        text=rf"(?:{BEGIN}(?:(?P<namespace>{OBJECT})/)?(?P<evicted>{OBJECT}) \()?[Cc]annot evict pod as it would violate the pod's disruption budget",
+        about="Pod",
+        named="evicted",
+    ),
+    rule(
+        "job-failed",
+        "The Job[ {name}] failed: its pods ended with errors as often as its back-off limit allows.",
+        "Read the logs of its pods, and correct the cause",
+        text=r"BackoffLimitExceeded|PodFailurePolicy|FailedIndexes",
+        about="Job",
+    ),
+    rule(
+        "job-too-slow",
+        "The Job[ {name}] did not end within its own deadline (activeDeadlineSeconds).",
+        "Find out what its pods wait for, or give it more time in the package",
+        text=r"DeadlineExceeded(?=: Job|: Pod)|Job was active longer than specified deadline",
+        about="Job",
+    ),
+)

@@ -1,0 +1,88 @@
+"""Causes: clusters that Cluster API builds, and the credentials that they send."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_lcm_api.views.causes.rule import rule
+
+_SAID: Final = r"(?P<said>.{1,300})"
+
+WORKLOAD_CLUSTERS: Final = (
+    rule(
+        "machine-failed",
+        "Cluster API cannot make machine[ {name}]: {said}",
+        "Correct what the provider names: flavor, image, quota, credentials of the cloud",
+        text=r"(?:Machine|OpenStackMachine|KubeadmConfig) \S{1,300}: (?P<said>(?:InfrastructureReady False|InstanceReady False|BootstrapReady False|CreateError|UpdateError|CreateMachineError|InvalidConfigurationMachineError|InsufficientResourcesMachineError).{0,280})",
+        about="Machine",
+    ),
+    rule(
+        "cloud-refuses-provider",
+        "The cloud refuses the credentials that Cluster API uses: {said}",
+        "Correct the Secret with the access data of the cloud",
+        text=r"OpenStackAuthenticationSucceeded False, (?P<said>.{1,250})",
+        about="Cluster",
+    ),
+    rule(
+        "cluster-failed",
+        "Cluster API cannot build the cluster[ {name}]: {said}",
+        "Correct what the provider names: flavor, image, quota, credentials of the cloud",
+        code="cluster-failed",
+        text=r"(?:Cluster|Machine) \S{1,300}: (?P<said>.{1,300})",
+        about="Cluster",
+    ),
+    rule(
+        "cluster-paused",
+        "The cluster[ {name}] is paused, so Cluster API leaves it alone.",
+        "Remove spec.paused and the annotation cluster.x-k8s.io/paused",
+        text=r"paused: Cluster API leaves it alone|is paused",
+        about="Cluster",
+    ),
+    rule(
+        "callback-refused",
+        "The receiver refuses the credentials of the workload cluster: {said}",
+        "Correct the keys or the receiver (docs/credentials-receiver.md)",
+        code="callback-refused",
+        text=r"\n\| (?P<said>[^\n]{1,200})|: (?P<said2>.{1,250})",
+        about="Receiver",
+    ),
+    rule(
+        "callback-not-received",
+        "The receiver has not accepted the credentials of the workload cluster: {said}",
+        "Look at the receiver, and at the way to it",
+        code="callback-unreachable",
+        text=r"\n\| (?P<said>[^\n]{1,200})|: (?P<said2>.{1,250})",
+        about="Receiver",
+    ),
+    rule(
+        "callback-not-received",
+        "The receiver does not accept the credentials of the workload cluster yet: {said}",
+        "Look at the receiver, and at the way to it",
+        text=r"waits since \S{1,40} for the receiver \([^)]{1,120}\): try \d{1,4}, after \d{1,9} s: (?P<said>.{1,250}?)(?:; next try|$)",
+        about="Receiver",
+    ),
+    rule(
+        "callback-not-received",
+        "No credentials of the workload cluster have arrived: {said}",
+        "See that the script of the package sends them, and to this receiver",
+        code="credentials-missing callback-not-configured",
+        text=_SAID,
+        about="Receiver",
+    ),
+    rule(
+        "workload-cluster-late",
+        "The new cluster is not usable yet, after {seconds} s for {what}: {said}",
+        "Look at the control plane of the new cluster",
+        text=r"wait(?:ed|ing since) (?P<seconds>\d{1,9}) s for (?P<what>[^:]{1,120}?(?: at https?://[^\s:]{1,200}:\d{1,5})?): (?P<said>.{1,250})",
+        about="Cluster",
+    ),
+    rule(
+        "cluster-not-ready",
+        "The cluster[ {name}] was not ready in time: {said}",
+        "Remove the cause; if no node is Ready, name a network plugin in capi.addon-def-files; or give more time",
+        code="cluster-not-ready",
+        text=r"(?:Cluster|Machine) \S{1,300}: (?P<said>.{1,300})",
+        about="Cluster",
+        is_shallow=True,
+    ),
+)
