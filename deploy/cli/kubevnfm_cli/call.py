@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.terminal import Screen, printable
 
 if TYPE_CHECKING:
     from kubevnfm_cli.gateway import Gateway
+    from kubevnfm_cli.main import Streams
     from kubevnfm_cli.output import Format
 
 WITH_VALUE: Final = ("--context", "--url", "-o", "--output")
@@ -23,10 +23,11 @@ WITH_VALUE: Final = ("--context", "--url", "-o", "--output")
 class Parser(argparse.ArgumentParser):
     """The arguments of one verb; every verb has the global options."""
 
-    def __init__(self, verb: str, summary: str) -> None:
+    def __init__(self, verb: str, summary: str, out: TextIO = sys.stdout) -> None:
         super().__init__(prog=f"kubevnfm {verb}", description=f"{summary}.", allow_abbrev=False, add_help=False)
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         self.verb = verb
+        self._out = out
         common = self.add_argument_group("for every verb")
         common.add_argument("-h", "--help", action="help", help="show this text")
         common.add_argument("--context", metavar="NAME", help="a gateway of ~/.config/kubevnfm/config.toml")
@@ -41,21 +42,25 @@ class Parser(argparse.ArgumentParser):
         )
         common.add_argument("--no-pager", action="store_true", help="show long texts without PAGER")
 
+    def print_help(self, file: Any = None) -> None:
+        """Write the help to the command's output."""
+        super().print_help(file or self._out)
+
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one line more than argparse: where help is."""
         raise UsageFault(f"{printable(message, 1000)}; see {self.prog} --help")
 
 
 class Call:
-    """What a verb works with."""
+    """The command, its gateway and its two streams, for a verb."""
 
-    def __init__(self, verb: str, given: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, verb: str, given: argparse.Namespace, environment: Mapping[str, str], streams: Streams) -> None:
         self.verb = verb
         self.given = given
         self.environment = environment
-        self.out = Screen(sys.stdout, environment, no_color=given.no_color)
+        self.out = Screen(streams.out, environment, no_color=given.no_color)
         """For data."""
-        self.err = Screen(sys.stderr, environment, no_color=given.no_color)
+        self.err = Screen(streams.err, environment, no_color=given.no_color)
         """For progress, hints and errors."""
 
     @cached_property

@@ -39,7 +39,7 @@ class Event:
 
     @property
     def data(self) -> JsonObject:
-        """What is true."""
+        """The facts."""
         data = self.body.get("data")
         return data if isinstance(data, dict) else {}
 

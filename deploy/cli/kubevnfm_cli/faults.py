@@ -1,4 +1,4 @@
-"""What ends a command without success, each with its exit code."""
+"""The reasons for which a command ends without success, each with its exit code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Waits until an operation has ended or waits for an operator: the state first, then the events after it.
 
 A wait ends at once if there is nothing to wait for. It survives restarts of the gateway, and re-reads the state with each heartbeat, so it
-misses no end. It never changes the operation: whoever interrupts it can go on with the same command.
+misses no end. It never changes the operation: after an interruption, the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kubevnfm_cli.terminal import Screen, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
+SUCCESS: Final = frozenset({"COMPLETED"})
 _REMEMBERED: Final = 2000
 _AGAIN_S: Final = 3.0
 """A worker says often that it waits; the state, which has the cause, is read at most once in that time."""
@@ -30,7 +31,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Show(Protocol):
-    """What a person sees while an operation is followed."""
+    """The view of a person while an operation is followed."""
 
     def begin(self, operation: Operation) -> None:
         """Show what has happened so far."""
@@ -149,22 +150,6 @@ class Lines:
         self._trouble(f"{lines.now_text()} {text}")
 
 
-class Silent:
-    """Nothing but what is wrong with the connection."""
-
-    def __init__(self, trouble: Callable[[str], None]) -> None:
-        self.trouble = trouble
-
-    def begin(self, operation: Operation) -> None:
-        """Show nothing."""
-
-    def event(self, event: Event, operation: Operation) -> None:
-        """Show nothing."""
-
-    def state(self, operation: Operation) -> None:
-        """Show nothing."""
-
-
 class Live:
     """A view in the terminal that is drawn again as long as the operation is followed."""
 
@@ -216,7 +201,14 @@ class Live:
         self._banner = "" if text == "connected again" else printable(text, 500)
 
 
-def wait(call: Call, operation_id: str, *, timeout_s: float | None, is_own_output: bool, is_quiet: bool = False) -> int:
+def wait(
+    call: Call,
+    operation_id: str,
+    *,
+    timeout_s: float | None,
+    is_own_output: bool,
+    success: frozenset[str] = SUCCESS,
+) -> int:
     """Follow an operation, show it, and return the exit code of how it ended.
 
     ``is_own_output``: the events are what the command is for, and go to standard output. Raises Stopped, Refused, Unreachable.
@@ -225,9 +217,7 @@ def wait(call: Call, operation_id: str, *, timeout_s: float | None, is_own_outpu
     until = None if timeout_s is None else time.monotonic() + timeout_s
     with ExitStack() as drawn:
         show: Show
-        if is_quiet:
-            show = Silent(call.note)
-        elif screen.is_terminal:
+        if screen.is_terminal:
             show = live = Live(screen)
             drawn.enter_context(live.drawn())
         else:
@@ -248,7 +238,7 @@ def wait(call: Call, operation_id: str, *, timeout_s: float | None, is_own_outpu
         from kubevnfm_cli.output import show_one
 
         show_one(call, operation.view, noun_of("op").table)
-    return DONE if operation.view.get("state") == "COMPLETED" else WITHOUT_SUCCESS
+    return DONE if operation.view.get("state") in success else WITHOUT_SUCCESS
 
 
 def seconds_of(text: str) -> float:

@@ -33,7 +33,7 @@ Query = Mapping[str, str | Sequence[str] | None]
 
 
 class Credentials(Protocol):
-    """What authenticates a request."""
+    """The authentication of requests."""
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers."""

@@ -1,4 +1,4 @@
-"""What happens in operations as lines, for logs and for people: one line an event, which begins with its time."""
+"""Events of operations as lines, for logs and for people: one line an event, which begins with its time."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn, TextIO
 
 from kubevnfm_cli import plugins
 from kubevnfm_cli.commands import VERBS
@@ -14,12 +14,19 @@ _VALUES: Final = ("--context", "--url", "-o", "--output")
 _HELP: Final = ("-h", "--help", "help")
 
 
+class Streams(NamedTuple):
+    """Standard output and standard error of a command."""
+
+    out: TextIO
+    err: TextIO
+
+
 def main() -> NoReturn:
     """Run the command line."""
-    sys.exit(run(sys.argv[1:], os.environ))
+    sys.exit(run(sys.argv[1:], os.environ, Streams(sys.stdout, sys.stderr)))
 
 
-def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
+def run(words: Sequence[str], environment: Mapping[str, str], streams: Streams) -> int:
     """Run a command; return its exit code."""
     if words and words[0] not in VERBS and words[0] not in _HELP:
         path = plugins.path_of(words[0], environment)
@@ -28,13 +35,13 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
     place = _place_of_verb(words)
     verb = words[place] if place < len(words) else None
     if verb == "help" and place + 1 < len(words):
-        return run([*words[place + 1 :], "--help"], environment)
+        return run([*words[place + 1 :], "--help"], environment, streams)
     if verb in (None, "help"):
-        return _without_verb(words[:place], environment)
+        return _without_verb(words[:place], environment, streams)
     assert verb is not None
     if verb not in VERBS:
-        return _unknown(verb)
-    return _guarded(verb, [*words[:place], *words[place + 1 :]], environment)
+        return _unknown(verb, streams)
+    return _guarded(verb, [*words[:place], *words[place + 1 :]], environment, streams)
 
 
 def _place_of_verb(words: Sequence[str]) -> int:
@@ -45,12 +52,11 @@ def _place_of_verb(words: Sequence[str]) -> int:
     return place
 
 
-def _without_verb(options: Sequence[str], environment: Mapping[str, str]) -> int:
+def _without_verb(options: Sequence[str], environment: Mapping[str, str], streams: Streams) -> int:
     if "--version" in options:
-        return _guarded("version", [], environment)
+        return _guarded("version", [], environment, streams)
     is_asked = not options or any(option in _HELP for option in options)
-    stream = sys.stdout if is_asked else sys.stderr
-    stream.write(_help(environment))
+    (streams.out if is_asked else streams.err).write(_help(environment))
     return 0 if is_asked else 2
 
 
@@ -70,18 +76,18 @@ def _help(environment: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _unknown(verb: str) -> int:
+def _unknown(verb: str, streams: Streams) -> int:
     import difflib
 
     from kubevnfm_cli.terminal import printable
 
     near = difflib.get_close_matches(verb, VERBS, 1)
     hint = f"; did you mean {near[0]}?" if near else "; kubevnfm --help lists the verbs"
-    sys.stderr.write(f"kubevnfm: {printable(verb)} is no verb and no plug-in{hint}\n")
+    streams.err.write(f"kubevnfm: {printable(verb)} is no verb and no plug-in{hint}\n")
     return 2
 
 
-def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
+def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str], streams: Streams) -> int:
     """Run a verb; its faults become one line and an exit code."""
     import importlib
 
@@ -91,14 +97,14 @@ def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str]) ->
 
     try:
         module = importlib.import_module(VERBS[verb].module)
-        parser = Parser(verb, VERBS[verb].summary)
+        parser = Parser(verb, VERBS[verb].summary, streams.out)
         module.arguments(parser)
-        call = Call(verb, parser.parse_args(words), environment)
+        call = Call(verb, parser.parse_args(words), environment, streams)
         assert call.format  # a wrong one is refused before anything is asked
         code = int(module.run(call))
-        sys.stdout.flush()
+        streams.out.flush()
     except faults.Fault as fault:
-        sys.stderr.write(f"kubevnfm: {printable(fault, LINE)}\n")
+        streams.err.write(f"kubevnfm: {printable(fault, LINE)}\n")
         return fault.code
     except SystemExit as ended:  # argparse has shown its help
         return int(ended.code or 0)
@@ -107,9 +113,9 @@ def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str]) ->
         end_quietly()
         return faults.DONE
     except KeyboardInterrupt:
-        sys.stderr.write("\nkubevnfm: interrupted\n")
+        streams.err.write("\nkubevnfm: interrupted\n")
         return faults.STOPPED
     except OSError as error:  # a file of the user
-        sys.stderr.write(f"kubevnfm: {printable(error, LINE)}\n")
+        streams.err.write(f"kubevnfm: {printable(error, LINE)}\n")
         return faults.FAILED
     return code

@@ -21,12 +21,12 @@ class Noun:
     aliases: Sequence[str]
     title: str
     list_path: str
-    """Of the list; one thing is below it."""
+    """The path of the list; one thing is below it."""
     table: Table
     name_of: Callable[[JsonObject], object]
     """The name by which people call it, or None."""
     one_path: str = ""
-    """Of one thing, if it is below another path."""
+    """The path that one thing is below, if it is another one."""
     inside: str = ""
     """The attribute that has the things of a list, or the one thing (``vims`` and ``vim``)."""
 
@@ -41,7 +41,7 @@ class Noun:
         return inner if isinstance(inner, dict) else body
 
 
-def at(*names: str) -> Callable[[JsonObject], Any]:
+def value_at(*names: str) -> Callable[[JsonObject], Any]:
     """Return what reads the attribute at the names one below the other."""
     return lambda one: part(one, *names)
 
@@ -78,47 +78,72 @@ def duration(seconds: float) -> str:
     return f"{whole}s"
 
 
-def _scale_levels(one: JsonObject) -> str | None:
-    levels = part(one, "instantiatedVnfInfo", "scaleStatus")
-    return ", ".join(f"{part(each, 'aspectId')}={part(each, 'scaleLevel')}" for each in levels) if levels else None
+def either(*names: str) -> Callable[[JsonObject], Any]:
+    """Return what reads the first attribute that is there: SOL003 and our own views differ in some names."""
+    return lambda one: next((one[name] for name in names if one.get(name) not in (None, "")), None)
 
 
-_ID: Final = Column("ID", at("id"))
+def _steps(one: JsonObject) -> str | None:
+    steps = one.get("steps")
+    if isinstance(steps, list):
+        return f"{sum(part(step, 'state') in ('done', 'skipped') for step in steps)}/{len(steps)}"
+    return f"{steps.get('done')}/{steps.get('total')}" if isinstance(steps, dict) else None
+
+
+def _running(one: JsonObject) -> str | None:
+    operation = one.get("operation")
+    return f"{operation.get('operation')} {operation.get('state')}" if isinstance(operation, dict) else None
+
+
+def _why(one: JsonObject) -> object:
+    return part(one, "cause", "text") or part(one, "error", "detail")
+
+
+_ID: Final = Column("ID", value_at("id"))
 
 _VNF: Final = Noun(
     "vnf",
     ("vnfs", "instance", "instances"),
     "VNF instances",
-    "/vnflcm/v2/vnf_instances",
+    "/kubevnfm/v1/instances",
     Table(
         "vnf",
         (
             _ID,
-            Column("NAME", at("vnfInstanceName")),
-            Column("STATE", at("instantiationState"), is_state=True),
-            Column("PRODUCT", at("vnfProductName")),
-            Column("VNFD", at("vnfdId"), is_wide=True),
-            Column("FLAVOUR", at("instantiatedVnfInfo", "flavourId"), is_wide=True),
-            Column("LEVELS", _scale_levels, is_wide=True),
+            Column("NAME", either("name", "vnfInstanceName")),
+            Column("STATE", either("state", "instantiationState"), is_state=True),
+            Column("HEALTH", value_at("health"), is_state=True),
+            Column("KIND", value_at("kind")),
+            Column("PRODUCT", value_at("vnfProductName")),
+            Column("OPERATION", _running),
+            Column("AGE", age("createdAt")),
+            Column("VNFD", value_at("vnfdId"), is_wide=True),
+            Column("VIMS", value_at("vimIds"), is_wide=True),
+            Column("NAMESPACE", value_at("namespace"), is_wide=True),
+            Column("WHY", value_at("text")),
         ),
     ),
-    at("vnfInstanceName"),
+    either("name", "vnfInstanceName"),
+    one_path="/vnflcm/v2/vnf_instances",
 )
 _OP: Final = Noun(
     "op",
     ("ops", "operation", "operations"),
     "Operations (VNF LCM operation occurrences)",
-    "/vnflcm/v2/vnf_lcm_op_occs",
+    "/kubevnfm/v1/operations",
     Table(
         "op",
         (
             _ID,
-            Column("OPERATION", at("operation")),
-            Column("STATE", at("operationState"), is_state=True),
-            Column("VNF", at("vnfInstanceId")),
+            Column("OPERATION", value_at("operation")),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("VNF", either("vnfInstanceName", "vnfInstanceId")),
+            Column("STEPS", _steps),
             Column("STARTED", age("startTime")),
-            Column("SINCE", at("stateEnteredTime"), is_wide=True),
-            Column("ERROR", at("error", "detail"), is_wide=True),
+            Column("SINCE", value_at("stateEnteredTime"), is_wide=True),
+            Column("VNF ID", value_at("vnfInstanceId"), is_wide=True),
+            Column("WARNINGS", value_at("warningCount"), is_wide=True),
+            Column("WHY", _why),
         ),
     ),
     lambda one: None,
@@ -132,16 +157,16 @@ _PKG: Final = Noun(
         "pkg",
         (
             _ID,
-            Column("PRODUCT", at("vnfProductName")),
-            Column("VERSION", at("vnfSoftwareVersion")),
-            Column("ONBOARDING", at("onboardingState"), is_state=True),
-            Column("STATE", at("operationalState"), is_state=True),
-            Column("USAGE", at("usageState")),
-            Column("VNFD", at("vnfdId")),
-            Column("FAILURE", at("onboardingFailureDetails", "detail"), is_wide=True),
+            Column("PRODUCT", value_at("vnfProductName")),
+            Column("VERSION", value_at("vnfSoftwareVersion")),
+            Column("ONBOARDING", value_at("onboardingState"), is_state=True),
+            Column("STATE", value_at("operationalState"), is_state=True),
+            Column("USAGE", value_at("usageState")),
+            Column("VNFD", value_at("vnfdId")),
+            Column("FAILURE", value_at("onboardingFailureDetails", "detail"), is_wide=True),
         ),
     ),
-    at("vnfProductName"),
+    value_at("vnfProductName"),
 )
 _VIM: Final = Noun(
     "vim",
@@ -152,15 +177,15 @@ _VIM: Final = Noun(
         "vim",
         (
             _ID,
-            Column("NAME", at("name")),
-            Column("TYPE", at("type")),
-            Column("STATUS", at("status"), is_state=True),
-            Column("DEFAULT", at("is_default")),
-            Column("URL", at("auth_url"), is_wide=True),
-            Column("REASON", at("status_reason")),
+            Column("NAME", value_at("name")),
+            Column("TYPE", value_at("type")),
+            Column("STATUS", value_at("status"), is_state=True),
+            Column("DEFAULT", value_at("is_default")),
+            Column("URL", value_at("auth_url"), is_wide=True),
+            Column("REASON", value_at("status_reason")),
         ),
     ),
-    at("name"),
+    value_at("name"),
     inside="vim",
 )
 _REGION: Final = Noun(
@@ -172,16 +197,16 @@ _REGION: Final = Noun(
         "region",
         (
             _ID,
-            Column("STATUS", at("status"), is_state=True),
-            Column("VERSION", at("server_version")),
-            Column("VIM", at("vim_id"), is_wide=True),
-            Column("ENDPOINT", at("endpoint"), is_wide=True),
-            Column("CREDENTIALS UNTIL", at("not_after"), is_wide=True),
+            Column("STATUS", value_at("status"), is_state=True),
+            Column("VERSION", value_at("server_version")),
+            Column("VIM", value_at("vim_id"), is_wide=True),
+            Column("ENDPOINT", value_at("endpoint"), is_wide=True),
+            Column("CREDENTIALS UNTIL", value_at("not_after"), is_wide=True),
             Column("AGE", age("created_at")),
-            Column("REASON", at("status_reason")),
+            Column("REASON", value_at("status_reason")),
         ),
     ),
-    at("cloud_region"),
+    value_at("cloud_region"),
 )
 _LINK: Final = Noun(
     "link",
@@ -192,16 +217,16 @@ _LINK: Final = Noun(
         "link",
         (
             _ID,
-            Column("NAME", at("name")),
-            Column("REGION", at("cloud_region_id")),
-            Column("TYPE", at("type")),
-            Column("STATUS", at("status"), is_state=True),
-            Column("USED", at("use_count")),
+            Column("NAME", value_at("name")),
+            Column("REGION", value_at("cloud_region_id")),
+            Column("TYPE", value_at("type")),
+            Column("STATUS", value_at("status"), is_state=True),
+            Column("USED", value_at("use_count")),
             Column("AGE", age("created_at"), is_wide=True),
-            Column("DETAIL", at("status_detail")),
+            Column("DETAIL", value_at("status_detail")),
         ),
     ),
-    at("name"),
+    value_at("name"),
 )
 _VOLUME: Final = Noun(
     "volume",
@@ -212,23 +237,26 @@ _VOLUME: Final = Noun(
         "volume",
         (
             _ID,
-            Column("NAME", at("name")),
-            Column("REGION", at("cloud_region_id")),
-            Column("SIZE", at("size")),
-            Column("PHASE", at("phase"), is_state=True),
-            Column("USED BY", at("in_use_by")),
+            Column("NAME", value_at("name")),
+            Column("REGION", value_at("cloud_region_id")),
+            Column("SIZE", value_at("size")),
+            Column("PHASE", value_at("phase"), is_state=True),
+            Column("USED BY", value_at("in_use_by")),
             Column("AGE", age("created_at"), is_wide=True),
-            Column("DETAIL", at("phase_detail")),
+            Column("DETAIL", value_at("phase_detail")),
         ),
     ),
-    at("name"),
+    value_at("name"),
 )
 _SUB: Final = Noun(
     "sub",
     ("subs", "subscription", "subscriptions"),
     "Subscriptions to notifications",
     "/vnflcm/v2/subscriptions",
-    Table("sub", (_ID, Column("TYPES", at("filter", "notificationTypes")), Column("CALLBACK", at("callbackUri")))),
+    Table(
+        "sub",
+        (_ID, Column("TYPES", value_at("filter", "notificationTypes")), Column("CALLBACK", value_at("callbackUri"))),
+    ),
     lambda one: None,
 )
 NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB)

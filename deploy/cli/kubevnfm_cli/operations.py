@@ -8,7 +8,6 @@ from kubevnfm_cli import lists
 from kubevnfm_cli.faults import Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.nouns import NOUNS, noun_of
-from kubevnfm_cli.progress import RESTS
 from kubevnfm_cli.terminal import printable
 
 _WORDS = {word for noun in NOUNS for word in (noun.name, *noun.aliases)}
@@ -36,12 +35,11 @@ def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
 
 def newest_operation(gateway: Gateway, instance_id: str) -> str:
     """Return the id of a VNF's running operation, or else of its newest one. Raises Refused, Unreachable."""
-    query = {"filter": f"(eq,vnfInstanceId,{instance_id})"}
-    found = lists.read_list(gateway, noun_of("op"), query).items
+    # The list begins with the ones that have not ended, each group with the newest.
+    found = lists.read_list(gateway, noun_of("op"), {"vnfInstanceId": instance_id}, 1).items
     if not found:
         raise Refused(404, f"VNF {printable(instance_id)} has had no operation")
-    found.sort(key=lambda one: (one.get("operationState") not in RESTS, str(one.get("startTime"))))
-    return str(found[-1].get("id"))
+    return str(found[0].get("id"))
 
 
 def _parted(words: Sequence[str]) -> tuple[str, str]:

@@ -34,7 +34,7 @@ class Format:
 
     kind: str
     expression: str = ""
-    """Of ``jsonpath``."""
+    """The expression of ``jsonpath``."""
 
     @classmethod
     def read(cls, text: str | None) -> Self:

@@ -48,9 +48,10 @@ def test_the_wheel_imports_nothing_but_what_it_declares() -> None:
 LOADED: Final = """
 import sys
 before = set(sys.modules)
-from kubevnfm_cli.main import run
+from kubevnfm_cli.main import Streams, run
 import os
-code = run(sys.argv[1:], {"KUBEVNFM_URL": "http://127.0.0.1:1", "HOME": os.devnull})
+environment = {"KUBEVNFM_URL": "http://127.0.0.1:1", "HOME": os.devnull}
+code = run(sys.argv[1:], environment, Streams(sys.stdout, sys.stderr))
 print(code, *{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.stderr)
 """
 
@@ -273,16 +274,17 @@ async def test_a_list_in_each_form(world: World) -> None:
     listed = await kubevnfm(world.url, "get", "vnf")
     assert [line.split()[0] in ids for line in listed.out.splitlines()] == [False, True, True, True]
     assert r"three\x1b[31m" in listed.out
-    assert {one["id"] for one in (await kubevnfm(world.url, "get", "vnf", "-o", "json")).json()} == ids
+    assert {one["id"] for one in (await kubevnfm(world.url, "get", "vnf", "-o", "json")).json()["items"]} == ids
     names = (await kubevnfm(world.url, "get", "vnf", "-o", "name")).out.split()
     assert set(names) == {f"vnf/{one}" for one in ids}
     lines = (await kubevnfm(world.url, "get", "vnf", "-o", "jsonl")).out.splitlines()
     assert {json.loads(line)["id"] for line in lines} == ids
-    found = (await kubevnfm(world.url, "get", "vnf", "-o", "jsonpath={[*].id}")).out.split()
+    found = (await kubevnfm(world.url, "get", "vnf", "-o", "jsonpath={.items[*].id}")).out.split()
     assert set(found) == ids
-    assert {one["id"] for one in yaml.safe_load((await kubevnfm(world.url, "get", "vnf", "-o", "yaml")).out)} == ids
+    in_yaml = yaml.safe_load((await kubevnfm(world.url, "get", "vnf", "-o", "yaml")).out)
+    assert {one["id"] for one in in_yaml["items"]} == ids
     rows = (await kubevnfm(world.url, "get", "vnf", "-o", "csv")).out.splitlines()
-    assert (rows[0], len(rows)) == ("ID,NAME,STATE,PRODUCT,VNFD,FLAVOUR,LEVELS", 4)
+    assert (rows[0], len(rows)) == ("ID,NAME,STATE,HEALTH,KIND,PRODUCT,OPERATION,AGE,VNFD,VIMS,NAMESPACE,WHY", 4)
     coloured = await kubevnfm(world.url, "get", "vnf", environment={"CLICOLOR_FORCE": "1"})
     assert coloured.out.startswith("\x1b[1mID")
     plain = await kubevnfm(world.url, "get", "vnf", "--no-color", environment={"CLICOLOR_FORCE": "1"})

@@ -131,7 +131,7 @@ async def test_passing_trouble_does_not_end_it(vm: World) -> None:
     assert ran.code == 0
     assert "connected again" in ran.err
     assert re.search(r"^INSTANTIATE of .*: COMPLETED after .*s$", ran.out, re.MULTILINE)
-    # What happened while there was no connection is not lost.
+    # The events of the time without a connection are not lost.
     assert re.search(r"Z step 1/\d+ .*: done \(.*s\)", ran.out)
     assert len(re.findall(r"INSTANTIATE COMPLETED", ran.out)) == 1
 

@@ -6,12 +6,11 @@ import asyncio
 import io
 import os
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
 from kubevnfm_cli.json_types import read_json
-from kubevnfm_cli.main import run
+from kubevnfm_cli.main import Streams, run
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,5 @@ async def kubevnfm(url: str, *words: str, environment: Mapping[str, str] | None 
 
 
 def _run(words: tuple[str, ...], environment: Mapping[str, str], out: Output, err: Output) -> Ran:
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run(words, {"HOME": os.devnull, **environment})
+    code = run(words, {"HOME": os.devnull, **environment}, Streams(out, err))
     return Ran(code, out.getvalue(), err.getvalue())

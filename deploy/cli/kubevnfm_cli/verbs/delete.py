@@ -1,17 +1,42 @@
-"""``kubevnfm delete -f FILE``."""
+"""``kubevnfm delete NOUN ID...`` and ``kubevnfm delete -f FILE``."""
 
 from __future__ import annotations
 
+from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE, UsageFault
+from kubevnfm_cli.nouns import noun_of
 from kubevnfm_cli.site import commands
+from kubevnfm_cli.terminal import printable
 
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
-    commands.add_files(parser, is_required=True)
+    parser.epilog = "With -f, what the site files have made is removed in the reverse order, and nothing else."
+    parser.add_argument("noun", metavar="NOUN", nargs="?", help="the kind of things, or NOUN/ID")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="an id, the beginning of an id, or a name")
+    commands.add_files(parser, is_required=False)
     commands.add_run_options(parser)
 
 
 def run(call: Call) -> int:
-    """Remove what the files have made."""
-    return commands.run(call, "delete")
+    """Delete things, or remove what files have made."""
+    given = call.given
+    if given.files:
+        if given.noun:
+            raise UsageFault("delete: NOUN ID or -f FILE expected, not both")
+        return commands.run(call, "delete")
+    word, _, identifier = (given.noun or "").partition("/")
+    wanted = [identifier, *given.ids] if identifier else given.ids
+    if not wanted:
+        raise UsageFault("delete: NOUN ID or -f FILE expected")
+    noun = noun_of(word)
+    if noun.name == "op":
+        raise UsageFault("an operation cannot be deleted; cancel stops it")
+    # All names are found before anything is deleted.
+    found = [lists.resolve(call.gateway, noun, one) for one in wanted]
+    for one in found:
+        if not given.dry_run:
+            call.gateway.call("DELETE", lists.one_path(noun, one))
+        call.out.say(f"{noun.name}/{printable(one)}{' would be deleted' if given.dry_run else ''}")
+    return DONE

@@ -1,0 +1,122 @@
+"""Bodies of requests: a file or standard input for all of it, flags for common things, ``--set`` for ``additionalParams``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kubevnfm_cli.call import Parser
+from kubevnfm_cli.faults import UsageFault
+from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.terminal import printable
+from kubevnfm_cli.yaml_reader import LARGEST
+from kubevnfm_cli.yaml_text import read_documents
+
+_KEY: Final = re.compile(r"(?:[^.\\]|\\.)+")
+
+
+def add_body_options(parser: Parser, *, has_parameters: bool = True) -> None:
+    """Add ``-f``, ``--set`` and ``--set-string``."""
+    parser.add_argument(
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="the request's body as JSON or YAML; - is standard input; flags replace parts of it",
+    )
+    if has_parameters:
+        parser.add_argument(
+            "--set",
+            metavar="KEY=VALUE",
+            action="append",
+            default=[],
+            help="in additionalParams; the value is read as YAML; a.b=1 is below a, a\\.b=1 is the key a.b; repeatable",
+        )
+        parser.add_argument(
+            "--set-string", metavar="KEY=TEXT", action="append", default=[], help="as --set, and always a text"
+        )
+        parser.add_argument(
+            "--set-file",
+            metavar="KEY=FILE",
+            action="append",
+            default=[],
+            help="as --set-string, read from a file: for secrets",
+        )
+
+
+def read_body(file: str | None) -> JsonObject:
+    """Return the body in a file; an empty one without. Raises UsageFault with file, line and column."""
+    if file is None:
+        return {}
+    source = "standard input" if file == "-" else file
+    try:
+        text = sys.stdin.read(LARGEST + 1) if file == "-" else _bounded(Path(file))
+    except OSError as error:
+        raise UsageFault(f"{source}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise UsageFault(f"{source}: UTF-8 expected") from None
+    documents = read_documents(text, source)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise UsageFault(f"{source}: one document expected, which is an object")
+    return documents[0]
+
+
+def _bounded(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.read(LARGEST + 1)
+
+
+def with_parameters(body: JsonObject, given: Any, *, name: str = "additionalParams") -> JsonObject:
+    """Return the body with what ``--set``, ``--set-string`` and ``--set-file`` say. Raises UsageFault."""
+    parameters = dict(body.get(name) or {})
+    for word in given.set:
+        key, text = _pair(word, "--set")
+        _put(parameters, key, _value(text, word), word)
+    for word in given.set_string:
+        key, text = _pair(word, "--set-string")
+        _put(parameters, key, text, word)
+    for word in given.set_file:
+        key, file = _pair(word, "--set-file")
+        try:
+            _put(parameters, key, _bounded(Path(file)), word)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageFault(f"--set-file {printable(key)}: {error}") from error
+    return {**body, name: parameters} if parameters else body
+
+
+def merged(body: JsonObject, flags: Mapping[str, object]) -> JsonObject:
+    """Return the body with the flags that were given in the place of its parts."""
+    return {**body, **{name: value for name, value in flags.items() if value is not None}}
+
+
+def key_values(words: Sequence[str], option: str) -> dict[str, str] | None:
+    """Return ``KEY=VALUE`` words as an object; None if there are none. Raises UsageFault."""
+    return dict(_pair(word, option) for word in words) or None
+
+
+def _pair(word: str, option: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not equals or not key:
+        # The value may be a secret, so the word is not shown.
+        raise UsageFault(f"{option}: KEY=VALUE expected")
+    return key, value
+
+
+def _value(text: str, word: str) -> Any:
+    documents = read_documents(text, f"--set {printable(word.partition('=')[0])} (--set-string takes any text)")
+    return documents[0] if documents else None if text in ("null", "~") else ""
+
+
+def _put(parameters: dict[str, Any], key: str, value: Any, word: str) -> None:
+    names = [part.replace("\\.", ".") for part in _KEY.findall(key)]
+    if not names or ".".join(part.replace(".", "\\.") for part in names) != key:
+        raise UsageFault(f"--set {printable(word.partition('=')[0])}: names divided by dots expected")
+    inner = parameters
+    for name in names[:-1]:
+        below = inner.get(name)
+        if below is not None and not isinstance(below, dict):
+            raise UsageFault(f"--set {printable(key)}: {printable(name)} is not an object")
+        inner[name] = inner = dict(below or {})
+    inner[names[-1]] = value

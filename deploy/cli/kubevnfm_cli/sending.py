@@ -1,0 +1,44 @@
+"""Requests that start operations: sent, tried without effect, or sent and waited for."""
+
+from __future__ import annotations
+
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE, Fault
+from kubevnfm_cli.following import SUCCESS, read_operation, seconds_of, wait
+from kubevnfm_cli.gateway import Reply
+from kubevnfm_cli.terminal import printable
+
+
+def add_wait_options(parser: Parser) -> None:
+    """Add ``--wait`` and ``--timeout``."""
+    parser.add_argument(
+        "--wait", action="store_true", help="follow the operation until it ends; exit code 5 if without success"
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", help="with --wait: end with exit code 3 after 90s, 10m or 1h30m (default: never)"
+    )
+
+
+def started(call: Call, reply: Reply, success: frozenset[str] = SUCCESS) -> int:
+    """Show the operation that a request has started, or wait for it; return the exit code."""
+    location = reply.headers.get("Location")
+    if not location:
+        raise Fault(f"{reply.url}: the answer names no operation")
+    return proceed(call, location.rstrip("/").rpartition("/")[2], success)
+
+
+def proceed(call: Call, operation_id: str, success: frozenset[str] = SUCCESS) -> int:
+    """Show an operation that goes on, or wait for it; return the exit code."""
+    if call.given.wait:
+        timeout_s = None if call.given.timeout is None else seconds_of(call.given.timeout)
+        return wait(call, operation_id, timeout_s=timeout_s, is_own_output=False, success=success)
+    if call.format.is_for_people or call.format.kind == "name":
+        call.out.say(f"op/{printable(operation_id)}")
+        if call.format.is_for_people:
+            call.note(f"accepted; kubevnfm wait op {printable(operation_id)} follows it")
+        return DONE
+    from kubevnfm_cli.nouns import noun_of
+    from kubevnfm_cli.output import show_one
+
+    show_one(call, read_operation(call.gateway, operation_id).view, noun_of("op").table)
+    return DONE

@@ -1,0 +1,64 @@
+"""``kubevnfm describe NOUN ID``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubevnfm_cli import drawing, lists
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE, UsageFault
+from kubevnfm_cli.following import read_operation
+from kubevnfm_cli.gateway import path_of
+from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.nouns import NOUNS, noun_of
+from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.output import show_body
+from kubevnfm_cli.terminal import printable_text
+from kubevnfm_cli.trees import tree_text
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.epilog = (
+        "vnf: the tree of all that belongs to it, problems first; op: steps, nodes, waits, cause and what to do next;\n"
+        f"other nouns ({', '.join(noun.name for noun in NOUNS[2:])}): all attributes."
+    )
+    parser.add_argument("noun", metavar="NOUN", help="the kind of thing, or NOUN/ID")
+    parser.add_argument("id", metavar="ID", nargs="?", help="an id, the beginning of an id, or a name")
+    parser.add_argument("--all", action="store_true", help="vnf: each thing by itself, also many equal ones")
+
+
+def run(call: Call) -> int:
+    """Describe."""
+    word, _, identifier = call.given.noun.partition("/")
+    identifier = identifier or call.given.id
+    noun = noun_of(word)
+    if not identifier:
+        raise UsageFault(f"describe {noun.name}: an id or a name expected")
+    gateway = call.gateway
+    if noun.name == "op":
+        operation = read_operation(gateway, named_operation(gateway, ["op", identifier]))
+        _show(call, operation.view, lambda: drawing.operation_text(call.out, operation))
+    elif noun.name == "vnf":
+        instance = lists.resolve(gateway, noun, identifier)
+        query = {"group": "false"} if call.given.all else None
+        body = gateway.get(path_of("kubevnfm", "v1", "instances", instance, "tree"), query).object()
+        root = body.get("root")
+        _show(call, body, lambda: tree_text(call.out, root if isinstance(root, dict) else {}))
+    else:
+        body = lists.read_one(gateway, noun, lists.resolve(gateway, noun, identifier))
+        _show(call, body, lambda: _attributes(noun.item(body)))
+    return DONE
+
+
+def _show(call: Call, body: JsonObject, text: Callable[[], str]) -> None:
+    if call.format.is_for_people:
+        call.page(text())
+    else:
+        show_body(call, body)
+
+
+def _attributes(body: JsonObject) -> str:
+    from kubevnfm_cli import yaml_text
+
+    return printable_text(yaml_text.write({name: value for name, value in body.items() if name != "_links"}))

@@ -1,0 +1,47 @@
+"""``kubevnfm drift``: VNFs whose resources others have changed or deleted."""
+
+from __future__ import annotations
+
+from kubevnfm_cli import lists
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE
+from kubevnfm_cli.json_types import JsonObject, part
+from kubevnfm_cli.nouns import age, noun_of, value_at
+from kubevnfm_cli.output import Column, Table, show_list
+
+
+def _objects(one: JsonObject) -> str | None:
+    found = part(one, "drift", "objects")
+    return str(len(found)) if isinstance(found, list | dict) and found else None
+
+
+_TABLE = Table(
+    "vnf",
+    (
+        Column("ID", value_at("id")),
+        Column("NAME", value_at("name")),
+        Column("DRIFT", value_at("drift", "state")),
+        Column("SINCE", age("drift", "since")),
+        Column("MISSING", value_at("drift", "missing"), is_wide=True),
+        Column("CHANGED", value_at("drift", "changed"), is_wide=True),
+        Column("OBJECTS", _objects),
+        Column("REASON", value_at("drift", "reason")),
+    ),
+)
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.epilog = "kubevnfm heal VNF repairs a VNF; docs/drift.md says what is found."
+    parser.add_argument("ids", metavar="VNF", nargs="*", help="only these; all that have drifted unless given")
+    parser.add_argument("--limit", type=int, default=lists.MOST, help="list at most so many (default: %(default)s)")
+
+
+def run(call: Call) -> int:
+    """List what has drifted."""
+    noun = noun_of("vnf")
+    wanted = {lists.resolve(call.gateway, noun, one) for one in call.given.ids}
+    listed = lists.read_list(call.gateway, noun, {"problem": "true"}, call.given.limit)
+    items = [one for one in listed.items if one.get("drift") and (not wanted or one.get("id") in wanted)]
+    show_list(call, {**listed.body, "items": items} if isinstance(listed.body, dict) else items, items, _TABLE)
+    return DONE

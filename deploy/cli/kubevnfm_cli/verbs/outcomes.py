@@ -1,0 +1,47 @@
+"""The decisions about an operation that runs or has failed: retry, rollback, fail, cancel."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE
+from kubevnfm_cli.following import SUCCESS
+from kubevnfm_cli.gateway import path_of
+from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.sending import add_wait_options, proceed
+
+_ENDS: Final = {
+    "retry": SUCCESS,
+    "rollback": frozenset({"ROLLED_BACK"}),
+    "fail": frozenset({"FAILED"}),
+    "cancel": frozenset({"FAILED_TEMP", "ROLLED_BACK", "FAILED"}),
+}
+"""The states in which the verb has reached its aim."""
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
+    )
+    if parser.verb == "cancel":
+        parser.add_argument(
+            "--forceful",
+            action="store_true",
+            help="stop the running steps now (default: let them end, and begin no other)",
+        )
+    add_wait_options(parser)
+
+
+def run(call: Call) -> int:
+    """Send it."""
+    operation_id = named_operation(call.gateway, call.given.words)
+    body = None
+    if call.verb == "cancel":
+        body = {"cancelMode": "FORCEFUL" if call.given.forceful else "GRACEFUL"}
+    call.gateway.call("POST", path_of("vnflcm", "v2", "vnf_lcm_op_occs", operation_id, call.verb), body)
+    if call.verb == "fail" and call.format.is_for_people and not call.given.wait:
+        call.out.say(f"op/{operation_id}")
+        return DONE
+    return proceed(call, operation_id, _ENDS[call.verb])

@@ -1,0 +1,160 @@
+"""The verbs against a gateway: what they show, what they send, and with which exit code they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from callers.command_line import Ran, kubevnfm
+from kubevnfm_cli.bodies import read_body, with_parameters
+from kubevnfm_cli.faults import UsageFault
+from worlds.lcm_world import SAMPLES, World
+
+
+@pytest.fixture
+async def vm(world: World) -> World:
+    await world.sample()
+    return world
+
+
+async def run(world: World, *words: str, **more: Any) -> Ran:
+    return await kubevnfm(world.url, *words, **more)
+
+
+REQUEST = SAMPLES / "vm/requests/instantiate.json"
+
+
+async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: World) -> None:
+    package = (await run(vm, "get", "pkg", "-o", "jsonpath={[0].id}")).out.strip()
+    made = await run(vm, "create", "vnf", "--package", package, "--name", "web", "--metadata", "team=a")
+    assert (made.code, made.err) == (0, "")
+    instance = made.out.strip().removeprefix("vnf/")
+    ran = await run(vm, "instantiate", "web", "-f", str(REQUEST), "--wait", "--timeout", "60s")
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1].startswith("INSTANTIATE of web: COMPLETED after ")
+    # Progress is not data.
+    assert "step 1/1" in ran.err
+    assert "step 1/1" not in ran.out
+    shown = (await run(vm, "get", "vnf/web", "-o", "json")).json()
+    assert (shown["id"], shown["instantiationState"], shown["metadata"]["team"]) == (instance, "INSTANTIATED", "a")
+    listed = (await run(vm, "get", "vnf", "-o", "wide")).out
+    assert "INSTANTIATED" in listed
+    tree = (await run(vm, "describe", "vnf", "web")).out
+    assert tree.splitlines()[0].startswith("✓ ")
+    assert "web" in tree
+    assert (await run(vm, "instantiate", "web", "-f", str(REQUEST))).code == 6
+    renamed = await run(vm, "modify", "web", "--name", "web2", "--wait")
+    assert renamed.code == 0
+    ended = await run(vm, "terminate", "web2", "--wait", "-o", "jsonpath={.operation} {.state}")
+    assert (ended.code, ended.out) == (0, "TERMINATE COMPLETED\n")
+    operations = (await run(vm, "get", "op", "--where", f"vnfInstanceId={instance}", "-o", "jsonl")).out.splitlines()
+    assert [json.loads(line)["operation"] for line in operations] == ["TERMINATE", "MODIFY_INFO", "INSTANTIATE"]
+    assert (await run(vm, "drift")).out == ""
+    assert (await run(vm, "delete", "vnf", "web2", "--dry-run")).out == f"vnf/{instance} would be deleted\n"
+    assert (await run(vm, "delete", "vnf", "web2")).out == f"vnf/{instance}\n"
+    assert (await run(vm, "get", "vnf")).err == "nothing found\n"
+
+
+async def test_a_failed_operation_is_explained_described_and_decided(vm: World) -> None:
+    operation_id = await vm.an_operation_in("FAILED_TEMP")
+    instance = (await vm.operation(operation_id))["vnfInstanceId"]
+    why = await run(vm, "why", "vnf", instance)
+    assert why.code == 0
+    lines = why.out.splitlines()
+    assert lines[0].startswith("INSTANTIATE of machine: FAILED_TEMP after ")
+    assert lines[1].startswith("why: ")
+    assert any(line.startswith(f"  kubevnfm retry {operation_id}") for line in lines)
+    assert lines[-1].startswith("more: docs/errors.md#")
+    body = (await run(vm, "why", operation_id, "-o", "json")).json()
+    assert body["cause"]["text"] in lines[1]
+    described = (await run(vm, "describe", "op", operation_id[:10])).out
+    assert "✗ Create the virtual resources" in described
+    assert "next:" in described
+    vm.twins.failing.add("infra.openstack.create_resources")
+    assert (await run(vm, "retry", operation_id, "--wait")).code == 5
+    ended = await run(vm, "rollback", operation_id, "--wait")
+    assert (ended.code, "ROLLED_BACK after" in ended.out) == (0, True)
+    assert (await run(vm, "retry", operation_id)).code == 6
+    assert (await run(vm, "why", operation_id)).out.splitlines()[0].startswith("INSTANTIATE of ")
+
+
+async def test_cancel_stops_an_operation_and_fail_gives_it_up(vm: World) -> None:
+    operation_id = await vm.an_operation_in("PROCESSING")
+    blocked = await run(vm, "why", operation_id)
+    assert blocked.code == 0
+    cancelled = await run(vm, "cancel", operation_id, "--forceful", "--wait")
+    assert (cancelled.code, "FAILED_TEMP after" in cancelled.out) == (0, True)
+    assert (await run(vm, "fail", operation_id)).out == f"op/{operation_id}\n"
+    assert (await vm.operation(operation_id))["operationState"] == "FAILED"
+
+
+async def test_events_and_logs_are_shown(vm: World) -> None:
+    operation_id = await vm.an_operation_in("PROCESSING")
+    printed = await run(vm, "logs", operation_id)
+    assert printed.code == 0
+    refused = await run(vm, "events", "-o", "csv")
+    assert refused.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("instantiate", "absent", "--flavour", "x"), 1, "no vnf has the name absent"),
+        (("scale", "absent", "--out", "0", "--aspect", "a"), 2, "at least 1 step expected"),
+        (("scale", "absent"), 2, "--aspect ID with --out STEPS"),
+        (("scale", "absent", "--to", "a=b"), 2, "ASPECT=LEVEL expected"),
+        (("operate", "absent"), 2, "start or stop expected"),
+        (("modify", "absent"), 2, "nothing to modify"),
+        (("create", "vnf"), 2, "--package PKG or --vnfd ID expected"),
+        (("create", "vim", "--name", "x"), 2, "-f FILE expected"),
+        (("create", "thing"), 2, "one of vnf, op, pkg"),
+        (("heal", "absent", "--set", "s3cret"), 2, "--set: KEY=VALUE expected"),
+        (("wait", "op", "00000000-0000-4000-8000-000000000000"), 1, "404: "),
+        (("wait", "vim", "x"), 2, "op or vnf expected"),
+        (("wait", "x", "--timeout", "soon"), 2, "a duration as 90s, 10m or 1h30m expected"),
+        (("describe", "pkg"), 2, "an id or a name expected"),
+        (("delete", "vnf"), 2, "NOUN ID or -f FILE expected"),
+        (("delete", "op", "x"), 2, "cannot be deleted"),
+    ],
+)
+async def test_wrong_words_are_one_line(words: tuple[str, ...], code: int, complaint: str, world: World) -> None:
+    ran = await run(world, *words)
+    assert (ran.code, ran.out) == (code, "")
+    assert complaint in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert "s3cret" not in ran.err
+
+
+class Given:
+    """The options of a verb."""
+
+    def __init__(self, *words: str, texts: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> None:
+        self.set, self.set_string, self.set_file = words, texts, files
+
+
+def test_parameters_are_set_below_names_with_values_of_yaml(tmp_path: Path) -> None:
+    secret = tmp_path / "word"
+    secret.write_text("s3cret")
+    given = Given("a.b=1", "a.c=[x, true]", r"d\.e=no", "f=", "g=null", texts=("h=1",), files=(f"i={secret}",))
+    body = with_parameters({"additionalParams": {"a": {"z": 0}, "k": "kept"}}, given)
+    assert body["additionalParams"] == {
+        "a": {"z": 0, "b": 1, "c": ["x", True]}, "d.e": "no", "f": "", "g": None, "h": "1", "i": "s3cret", "k": "kept",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["a..b=1", ".a=1", "a.=1", "k.x=1", "a=[", "a=!!python/object:x y"])
+def test_a_parameter_that_cannot_be_set_is_wrong_usage(word: str) -> None:
+    with pytest.raises(UsageFault, match="--set "):
+        with_parameters({"additionalParams": {"k": "text"}}, Given(word))
+
+
+def test_a_file_with_a_fault_is_named_with_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "body.yaml"
+    file.write_text("a: 1\nb: [\n")
+    with pytest.raises(UsageFault, match=rf"{file}:3:1: "):
+        read_body(str(file))
+    file.write_text("- 1\n")
+    with pytest.raises(UsageFault, match="which is an object"):
+        read_body(str(file))
