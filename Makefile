@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -74,11 +74,11 @@ up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and
 down: .venv/.ready ## Stops what `make up` started
 	@PYTHONPATH=tests/support $(BIN)/python -m servers.six_processes down
 
-test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`; ends with what was left out or skipped
-	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients`, `etsi` or `page`; ends with what was left out or skipped
+	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 record-passed: samples servers ## Runs the tests of other programs (lab, sandbox, attacks, generated requests); `make test` leaves out what passes until it changes
-	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
+	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
 
 test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)
@@ -133,6 +133,16 @@ test-fuzz: samples ## Sends requests generated from the OpenAPI document: KUBEVN
 
 fuzz-readers: .venv/.ready ## Tries changed and made-up inputs with each reader of foreign input: KUBEVNFM_FUZZ_SECONDS (600) for each of them
 	@KUBEVNFM_FUZZ_SECONDS=$${KUBEVNFM_FUZZ_SECONDS:-600} $(PYTEST) -n $(WORKERS) tests/fuzz_readers $(ARGS)
+
+.run/page-tests/.ready: tests/page/requirements.txt | $(UV)
+	@$(UV) venv -q --clear --python $(PYTHON) .run/page-tests
+	@$(UV) pip install -q --require-hashes --python .run/page-tests/bin/python -r tests/page/requirements.txt
+	@touch $@
+
+test-page: samples .run/page-tests/.ready ## Uses the web page in Debian's Chromium, on a gateway and the lab; docs/page.md
+	@tests/support/servers/install.sh chromium
+	@services/lcm-api/page/page.sh setup
+	@PYTHONPATH=$$(echo .run/page-tests/lib/python*/site-packages) $(PYTEST) -n 0 tests/page $(ARGS)
 
 # One run of mypy checks everything. Links give each folder of tests a package name of its own, because many have a `conftest`.
 lint: .venv/.ready | $(UV) ## Checks style, language, types, import rules, scripts and the built web page

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Gets the real servers that tests run against; quick when they are all there. Says what it could not get, and fails on
-# that when CI=true: a server's tests must not be skipped there without anybody noticing.
+# that when CI=true: a server's tests must not be skipped there without anybody noticing. With `chromium` it gets the browser
+# of the tests of the web page, which no other test needs.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -51,6 +52,10 @@ debian() {
     return $result
 }
 
+if [[ ${1:-} == chromium ]]; then
+    debian chromium /usr/bin/chromium
+    exit
+fi
 mongodb || missing+=(mongo-java-server)
 debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbitmq-server)
 debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)

@@ -1,0 +1,103 @@
+"""The web page on a real gateway and the lab, as people use it (docs/page.md)."""
+
+from __future__ import annotations
+
+import pytest
+from callers.browser import Client, Tab
+from clouds.lab_process import LabControl
+from servers.installations import Installation
+
+pytestmark = [pytest.mark.page, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_one_logs_in_and_out_and_a_wrong_password_is_refused(tab: Tab) -> None:
+    page = tab.page
+    await page.goto(tab.url)
+    assert page.url == f"{tab.url}/ui/"
+    await page.get_by_label("Name").fill("anna")
+    await page.get_by_label("Password").fill("wrong")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("alert").get_by_text("user or password is wrong").wait_for()
+    await tab.faultless()
+    await tab.log_in("anna", "/ui/instances?problem=true")
+    await page.get_by_role("heading", name="Instances").wait_for()
+    assert await page.get_by_label("With a problem").is_checked(), "a shared link is kept over the login"
+    cookies = {each["name"]: each for each in await page.context.cookies()}
+    assert cookies["kubevnfm-session"]["httpOnly"]
+    await page.reload()
+    await page.get_by_role("button", name="Log out").click()
+    await page.get_by_text("You have logged out.").wait_for()
+    assert not await page.context.cookies()
+
+
+async def test_an_operation_is_watched_fails_is_explained_and_retried(
+    tab: Tab, client: Client, faults: LabControl
+) -> None:
+    """The failure is seen without a reload, and the retry is asked for once, by keyboard alone."""
+    page = tab.page
+    cluster_id = await client.create(await client.sample("cluster"), vnfInstanceName="shown <b>bold</b>")
+    await tab.log_in("anna")
+    async with faults.fault("program", "kubeadm join*", times=1, message="the fault <img src=x onerror=alert(1)>"):
+        operation = await client.start(cluster_id, "instantiate", client.cluster())
+        await page.get_by_role("link", name="Instantiate").first.click()
+        await page.get_by_role("heading", name="shown <b>bold</b>").wait_for()
+        await page.get_by_text("failed, waits for a decision").first.wait_for()
+    await page.get_by_text("the fault <img src=x onerror=alert(1)>").first.wait_for()
+    assert operation in page.url
+    chosen = page.get_by_role("option", selected=True)
+    assert "failed" in await chosen.inner_text()
+    assert "the fault" in await page.get_by_label("Log").inner_text()
+    await tab.faultless()
+    await page.get_by_role("button", name="Show the plan").click()
+    await page.locator("svg rect").first.wait_for()
+    await tab.faultless()
+    await page.get_by_role("button", name="Show the timeline").click()
+    await page.get_by_role("button", name="Retry …").focus()
+    await page.keyboard.press("Enter")
+    await page.get_by_role("dialog").wait_for()
+    await tab.faultless()
+    await page.keyboard.press("Enter")
+    await page.get_by_role("dialog").wait_for(state="hidden")
+    await page.get_by_text("completed").first.wait_for()
+    await page.get_by_role("link", name="shown <b>bold</b>").click()
+    await page.get_by_role("heading", name="shown <b>bold</b>").wait_for()
+    await page.get_by_text("master").first.wait_for()
+    await tab.faultless()
+    await page.go_back()
+    await page.get_by_role("heading", name="Instantiate").wait_for()
+    await client.terminate(cluster_id)
+
+
+async def test_the_page_says_that_the_gateway_is_away_and_goes_on(
+    tab: Tab, client: Client, gateway: Installation
+) -> None:
+    page = tab.page
+    await tab.log_in("anna", "/ui/operations")
+    await page.get_by_role("heading", name="Operations").wait_for()
+    gateway.kill("kubevnfm")
+    await page.get_by_text("The connection to the gateway is lost.").wait_for()
+    gateway.start_one("kubevnfm")
+    await page.get_by_text("The connection to the gateway is lost.").wait_for(state="hidden")
+    made = await client.create(await client.sample("cluster"))
+    await page.get_by_role("link", name="Instances").click()
+    await page.get_by_text(made).wait_for()
+    await client.delete(made)
+
+
+async def test_a_reader_sees_and_may_not_act(tab: Tab, client: Client, faults: LabControl) -> None:
+    page = tab.page
+    cluster_id = await client.create(await client.sample("cluster"))
+    async with faults.fault("program", "kubeadm join*", times=1, message="the fault of this test"):
+        operation = await client.start(cluster_id, "instantiate", client.cluster())
+        await client.rest(operation)
+    await tab.log_in("rita", f"/ui/operations/{operation}")
+    await page.get_by_text("These tasks need the role operator.").wait_for()
+    assert await page.get_by_role("button", name="Retry").count() == 0
+    status = await page.evaluate(
+        "path => fetch(path, {method: 'POST', headers: {Version: '2.0.0'}}).then(answer => answer.status)",
+        f"/vnflcm/v2/vnf_lcm_op_occs/{operation}/retry",
+    )
+    assert status == 403, "the gateway refuses, whatever the page shows"
+    await client.act(operation, "rollback")
+    await page.get_by_text("rolled back").first.wait_for()
+    await client.delete(cluster_id)
