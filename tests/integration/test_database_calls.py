@@ -53,6 +53,7 @@ WITHOUT_INDEX = {
     "vnf_instances by metadata.kubevnfm_drift, sorted by _id",
     "vnf_instances by metadata.kubevnfm_orphaned, sorted by _id",
     "vnf_lcm_op_occs by operation operationState, sorted by vnfInstanceId _id",
+    "vnf_packages by vnfdId, sorted by createdAt _id",
     "subscriptions by $nor callbackUri",  # once, at start
     # Most or few match, which the server estimates: it reads in order, or sorts what an index finds.
     "subscriptions by apiVersion, sorted by createdAt _id",
@@ -223,7 +224,8 @@ async def search_everything(world: World) -> None:
         (await world.packages("GET", query)).must(200)
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
-        "instances?vimId=VIM_ID", "instances?problem=true",
+        "instances?vimId=VIM_ID", "instances?problem=true", "vims", "search?q=v", "packages", "packages?name=v",
+        "packages?state=ONBOARDED", f"packages?vnfdId={package['vnfdId']}",
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)
     (await world.call("GET", "/health/ready")).must(200)

@@ -23,7 +23,7 @@ from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied,
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
-from kubevnfm_kit.errors import ConflictingInput, InUse, NotFound, PreconditionFailed, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, InUse, InvalidInput, NotFound, PreconditionFailed, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
@@ -93,6 +93,11 @@ async def test_a_virtual_link_is_made_and_removed_over_the_internal_api(
             page = await links.find({"namespace": "default", "status": "READY"}, limit=1)
             assert ([each.id for each in page.items], page.next_after) == ([made.link.id], None)
             assert not (await links.find({"name": "other"}, limit=1)).items
+            for beginning, count in (("name_prefix", 1), ("id_prefix", 1), ("name", 0)):
+                text = made.link.id[:9] if beginning == "id_prefix" else "ne"
+                assert len((await links.find({beginning: text}, limit=1)).items) == count
+            with pytest.raises(InvalidInput, match="unknown filter"):
+                await links.find({"colour": "red"}, limit=1)
             with pytest.raises(InUse) as used:
                 await links.release(made.link.id, None, wait_s=0)
             assert used.value.holders == ("so", "vnf:1")

@@ -40,7 +40,7 @@ from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable, VnfmError
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import INDEXES, lcm_api
@@ -365,6 +365,11 @@ class TwinRegions:
         return NotFound(f"cloud region {owner}/{region} does not exist")
 
 
+def begins(one: VirtualLink | PersistentVolume, filters: Mapping[str, str]) -> bool:
+    """Return whether id and name begin as filters say."""
+    return one.id.startswith(filters.get("id_prefix", "")) and one.name.startswith(filters.get("name_prefix", ""))
+
+
 class TwinLinks:
     """A stand-in for the virtual links of infra-k8s: there are none until a test adds one, by the id of its VIM.
 
@@ -374,10 +379,16 @@ class TwinLinks:
     def __init__(self) -> None:
         self.by_vim: dict[str, VirtualLink] = {}
         self.by_id: dict[str, VirtualLink] = {}
+        self.failure: VnfmError | None = None
+        """Why they cannot be searched."""
         self.attachable: dict[str, AttachedLink] = {}
         self.asked: list[AttachRequest] = []
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
+        if self.failure is not None:
+            raise self.failure
+        if {"id_prefix", "name_prefix"} & set(filters):
+            return Page([each for each in self.by_id.values() if begins(each, filters)][:limit])
         found = self.by_vim.get(filters.get("vim_id", ""))
         return Page(() if found is None else (found,))
 
@@ -429,6 +440,8 @@ class TwinVolumes:
         raise NotFound("no cloud region")
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
+        if {"id_prefix", "name_prefix"} & set(filters):
+            return Page([each for each in self.by_id.values() if begins(each, filters)][:limit])
         found = self.by_vim.get(filters.get("vim_id", ""))
         return Page(() if found is None else (found,))
 

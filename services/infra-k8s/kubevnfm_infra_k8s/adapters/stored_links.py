@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from kubevnfm_events import Envelope, Event
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, by
 from kubevnfm_worker.outbox import Outbox
@@ -24,6 +25,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
         Index(["settled"]),
         Index(["holders/reference"]),
         Index(["objects/namespace"]),
+        Index(["name"]),
         Index(["id"]),
     ],
 }
@@ -37,6 +39,30 @@ _FILTERS: Final = {
 }
 """The attribute of the document by the name of a filter."""
 _LARGE: Final = ("spec", "metadata", "holders", "objects")
+
+
+_PREFIXES: Final = {"id_prefix": "id", "name_prefix": "name"}
+_LAST: Final = "\U0010ffff"
+"""Behind every character that a name has."""
+
+
+def page_query(known: Mapping[str, str], filters: Mapping[str, str], *, limit: int, after: str | None) -> Query:
+    """Return the query of a page by id; by name, and the first page alone, for what has a name that begins so.
+
+    ``known``: the attribute by the name of a filter, in addition to ``id_prefix`` and ``name_prefix``. Raises InvalidInput for another one.
+    """
+    wanted: list[Filter] = []
+    for name, value in filters.items():
+        if name in _PREFIXES:
+            path = _PREFIXES[name]
+            wanted += [Compare(path, Op.GTE, [value]), Compare(path, Op.LT, [f"{value}{_LAST}"])]
+        elif name in known:
+            wanted.append(Compare(known[name], Op.EQ, [value]))
+        else:
+            raise InvalidInput(name, "unknown filter")
+    if "name_prefix" in filters:
+        return Query(AllOf(wanted), sort=Sort("name"), limit=limit)
+    return Query(AllOf(wanted), sort=Sort("id"), after=None if after is None else (after, after), limit=limit)
 
 
 class StoredLinks:
@@ -66,9 +92,7 @@ class StoredLinks:
         return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(by(vim_id=vim_id)))]
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Link]:
-        wanted: list[Filter] = [Compare(_FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
-        behind = None if after is None else (after, after)
-        found = await self._store.find(LINKS, Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit))
+        found = await self._store.find(LINKS, page_query(_FILTERS, filters, limit=limit, after=after))
         return [Link.from_stored(each) for each in found]
 
     async def unsettled(self) -> Sequence[tuple[str, str]]:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_events import Envelope, Event
-from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, by
+from kubevnfm_store.query import Compare, Index, Op, Query, by
 from kubevnfm_worker.outbox import Outbox
 
-from kubevnfm_infra_k8s.adapters.stored_links import SOURCE
+from kubevnfm_infra_k8s.adapters.stored_links import SOURCE, page_query
 from kubevnfm_infra_k8s.domain.volumes.events import change_of
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
@@ -23,6 +22,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
         Index(["cloud_region_id", "id"]),
         Index(["settled"]),
         Index(["uses/reference"]),
+        Index(["name"]),
         Index(["id"]),
     ]
 }
@@ -55,12 +55,7 @@ class StoredVolumes:
         return [Volume.from_stored(each) for each in await self._store.find(VOLUMES, Query(used))]
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Volume]:
-        unknown = next((name for name in filters if name not in _FILTERS), None)
-        if unknown is not None:
-            raise InvalidInput(unknown, "unknown filter")
-        wanted: list[Filter] = [Compare(_FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
-        behind = None if after is None else (after, after)
-        found = await self._store.find(VOLUMES, Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit))
+        found = await self._store.find(VOLUMES, page_query(_FILTERS, filters, limit=limit, after=after))
         return [Volume.from_stored(each) for each in found]
 
     async def unsettled(self) -> Sequence[tuple[str, str]]:

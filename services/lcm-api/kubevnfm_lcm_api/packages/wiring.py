@@ -50,7 +50,8 @@ INDEXES = {
         Index(["createdAt"]),
         Index(["vnfdId"], unique=True),
         Index(["vnfdId"]),  # MongoDB searches no unique index for a value: it leaves out documents without one
-        Index(["onboardingState"]),
+        Index(["onboardingState", "createdAt"]),
+        Index(["vnfProductName"]),
         Index(["usageState"]),
         Index([USED_AT], sparse=True),
     ],

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.multicloud.vnf_lists import claimed_by
 from kubevnfm_lcm_api.views.instance_rows import LARGE, PREFIX, InstanceSummary, with_operations
 from kubevnfm_lcm_api.views.lists import Found, ListPage, Part, find_page, list_answer
+from kubevnfm_lcm_api.views.prefixes import prefixed
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.tree.building import parts_of, tree_of
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
@@ -43,8 +44,6 @@ _AT_ONCE: Final = 300
 """Parts of a tree from which on it is made in a thread."""
 _NEWEST_FIRST: Final = Sort("createdAt", descending=True)
 _BY_NAME: Final = Sort("vnfInstanceName")
-_LAST: Final = "\U0010ffff"
-"""Behind every character that a name has."""
 _MARKS: Final = (drift.PATH, dependencies.PATH, instances.REMAINS_OF)
 """The marks of an instance with a problem; a sparse index leads to each."""
 _ANY_OPERATION: Final = tuple(each.value for each in OperationType)
@@ -104,11 +103,6 @@ def _wanted(asked: PageRequest) -> list[Filter]:
     if name is not None:
         wanted += prefixed("vnfInstanceName", name)
     return wanted
-
-
-def prefixed(path: str, prefix: str) -> list[Filter]:
-    """Return the filters for texts that begin so: one range of an index."""
-    return [Compare(path, Op.GTE, [prefix]), Compare(path, Op.LT, [f"{prefix}{_LAST}"])]
 
 
 async def tree(request: web.Request) -> web.Response:

@@ -69,7 +69,9 @@ async def _filters(world: World, states: dict[str, str], every: list[str]) -> No
 
     assert await listed(world, "state=open&limit=1") == in_states("PROCESSING", "FAILED_TEMP")
     assert await listed(world, "state=ended&limit=2") == in_states("COMPLETED", "ROLLED_BACK", "FAILED")
-    assert await listed(world, "state=FAILED,ROLLED_BACK&state=PROCESSING") == in_states("PROCESSING", "FAILED", "ROLLED_BACK")
+    assert await listed(world, "state=FAILED,ROLLED_BACK&state=PROCESSING") == in_states(
+        "PROCESSING", "FAILED", "ROLLED_BACK"
+    )
     assert await listed(world, "state=open&state=COMPLETED") == in_states("PROCESSING", "FAILED_TEMP", "COMPLETED")
     assert await listed(world, "operation=INSTANTIATE&limit=2") == every
     assert await listed(world, "operation=HEAL") == []

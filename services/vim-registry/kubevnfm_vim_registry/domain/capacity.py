@@ -38,7 +38,7 @@ _REASON_BYTES: Final = 512
 
 @dataclass(frozen=True)
 class SeenCapacity:
-    """What was read of a VIM."""
+    """The facts that were read of a VIM."""
 
     capacity: VimCapacity
     nodes: Sequence[VimNode] = ()

@@ -21,7 +21,7 @@ class ClusterNodes:
         self._by_address = {address: each for each in nodes for address in each.addresses}
 
     def find(self, name: str | None, addresses: Iterable[str]) -> VimNode | None:
-        """Return the node that a machine is: by its name, or by one of its addresses."""
+        """Return the node that a machine is: by name, or by one of its addresses."""
         if name in self._by_name:
             return self._by_name[name]
         return next((self._by_address[each] for each in addresses if each in self._by_address), None)

@@ -1,0 +1,253 @@
+"""``/kubevnfm/v1/search``: finds what has an id or a name that begins as a caller has typed.
+
+Each search is a range of an index, or that of the service that owns the resources, so that it costs the same in a large collection. Parts
+within a name are not found: no index leads to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import AllOf, Query, Sort
+
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.multicloud.services import services as multicloud
+from kubevnfm_lcm_api.packages.usable import COLLECTION as PACKAGES
+from kubevnfm_lcm_api.views.causes.wording import line
+from kubevnfm_lcm_api.views.instance_rows import LARGE, LARGE_OF_OPERATION, PREFIX
+from kubevnfm_lcm_api.views.prefixes import prefixed, with_id
+from kubevnfm_lcm_api.views.services import views
+
+HitKind = Literal["instance", "operation", "package", "vim", "virtual-link", "persistent-volume"]
+_KINDS: Final[tuple[HitKind, ...]] = get_args(HitKind)
+_MOST: Final = 20
+"""The hits of a kind in an answer."""
+_LONGEST: Final = 255
+_LONGEST_S: Final = 3.0
+"""The time limit for each kind."""
+_Q: Final = Parameter("q", f"The beginning of an id or a name, 1 to {_LONGEST} characters", is_required=True)
+_KIND: Final = Parameter("kind", "Of this kind, or one of these, by commas", values=_KINDS, is_repeated=True)
+_LARGE_OF_PACKAGE: Final = ("additionalArtifacts", "softwareImages", "userDefinedData", "warnings")
+
+
+class Hit(Shown):
+    """A resource that was found."""
+
+    kind: HitKind
+    id: str
+    name: str | None = None
+    """An operation has its type here, a package its product."""
+    foundBy: Literal["id", "name", "vnfdId"]  # noqa: N815  # as it is on the wire
+    isExact: bool  # noqa: N815  # as it is on the wire
+    """Whether the whole id or name was given."""
+    state: str | None = None
+    vnfInstanceId: str | None = None  # noqa: N815  # as it is on the wire
+    """The instance of an operation."""
+    href: str
+
+
+class AwayKind(Shown):
+    """A kind that could not be searched."""
+
+    kind: HitKind
+    text: str
+    """Why not."""
+
+
+class SearchView(Shown):
+    """The resources that were found."""
+
+    sequence: str
+    """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""
+    items: list[Hit]
+    """Exact ones first; at most 20 of each kind."""
+    more: list[HitKind]
+    """The kinds of which there are more."""
+    away: list[AwayKind]
+    """The kinds whose owner does not answer."""
+
+
+_Search = Callable[[web.Request, str], Awaitable[Iterable[Hit]]]
+
+
+async def search(request: web.Request) -> web.Response:
+    """GET search?q=: what has an id or name that begins so."""
+    text = request.query.get(_Q.name, "")
+    if not 1 <= len(text) <= _LONGEST:
+        raise InvalidInput(_Q.name, f"1 to {_LONGEST} characters expected")
+    wanted = [kind for given in request.query.getall(_KIND.name, []) for kind in given.split(",")]
+    if not set(wanted) <= set(_KINDS):
+        raise InvalidInput(_KIND.name, f"{', '.join(_KINDS)} expected, several by commas")
+    kinds = [kind for kind in _KINDS if not wanted or kind in wanted]
+    sequence = views(request).sequence()
+    answers = await asyncio.gather(*(_searched(kind, request, text) for kind in kinds))
+    view = SearchView(sequence=sequence, items=[], more=[], away=[])
+    for kind, answer in zip(kinds, answers, strict=True):
+        if isinstance(answer, str):
+            view.away.append(AwayKind(kind=kind, text=answer))
+            continue
+        view.items.extend(answer[:_MOST])
+        if len(answer) > _MOST:
+            view.more.append(kind)
+    view.items.sort(key=lambda hit: not hit.isExact)
+    return web.json_response(view.model_dump(mode="json", exclude_none=True))
+
+
+async def _searched(kind: HitKind, request: web.Request, text: str) -> Sequence[Hit] | str:
+    """Return the hits of a kind, each once, exact ones first, and one more than are shown; or why there are none."""
+    try:
+        async with asyncio.timeout(_LONGEST_S):
+            found = await _SEARCHES[kind](request, text)
+    except TimeoutError:
+        return f"no answer within {_LONGEST_S:g} s"
+    except VnfmError as error:
+        if kind in _OWN:
+            raise
+        return line(str(error))
+    hits: dict[str, Hit] = {}
+    for hit in sorted(found, key=lambda each: not each.isExact):
+        hits.setdefault(hit.id, hit)
+    return list(hits.values())[: _MOST + 1]
+
+
+async def _instances(request: web.Request, text: str) -> list[Hit]:
+    store = context(request).store
+    by_id, by_name = await asyncio.gather(
+        with_id(store, instances.COLLECTION, text, limit=_MOST + 1, exclude=LARGE),
+        _named(store, instances.COLLECTION, "vnfInstanceName", text, LARGE),
+    )
+
+    def hit(body: JsonMapping, found_by: Literal["id", "name"]) -> Hit:
+        name = body.get("vnfInstanceName")
+        return Hit(
+            kind="instance", id=body["id"], name=name, foundBy=found_by, isExact=text in (body["id"], name),
+            state=body["instantiationState"], href=f"{api_root(request)}{PREFIX}/instances/{body['id']}/tree",
+        )  # fmt: skip
+
+    return [*(hit(each.body, "id") for each in by_id), *(hit(each, "name") for each in by_name)]
+
+
+async def _operations(request: web.Request, text: str) -> list[Hit]:
+    store, root = context(request).store, api_root(request)
+    found = await with_id(store, occurrences.COLLECTION, text, limit=_MOST + 1, exclude=LARGE_OF_OPERATION)
+    return [
+        Hit(
+            kind="operation", id=each.id, name=each.body["operation"], foundBy="id", isExact=each.id == text,
+            state=each.body["operationState"], vnfInstanceId=each.body["vnfInstanceId"],
+            href=f"{root}{PREFIX}/operations/{each.id}",
+        )
+        for each in found
+        if not each.body["internal"].get("isInternal")
+    ]  # fmt: skip
+
+
+async def _packages(request: web.Request, text: str) -> list[Hit]:
+    store = context(request).store
+    by_id, by_vnfd, by_name = await asyncio.gather(
+        with_id(store, PACKAGES, text, limit=_MOST + 1, exclude=_LARGE_OF_PACKAGE),
+        _named(store, PACKAGES, "vnfdId", text, _LARGE_OF_PACKAGE),
+        _named(store, PACKAGES, "vnfProductName", text, _LARGE_OF_PACKAGE),
+    )
+
+    def hit(body: JsonMapping, found_by: Literal["id", "name", "vnfdId"]) -> Hit:
+        name = body.get("vnfProductName")
+        return Hit(
+            kind="package", id=body["id"], name=name, foundBy=found_by,
+            isExact=text in (body["id"], body.get("vnfdId"), name), state=body["onboardingState"],
+            href=f"{api_root(request)}{PREFIX}/packages/{body['id']}/warnings",
+        )  # fmt: skip
+
+    return [
+        *(hit(each.body, "id") for each in by_id),
+        *(hit(each, "vnfdId") for each in by_vnfd),
+        *(hit(each, "name") for each in by_name),
+    ]
+
+
+async def _vims(request: web.Request, text: str) -> list[Hit]:
+    clients = views(request).vims
+    (by_id, _), (by_name, _) = await asyncio.gather(
+        clients.views({"id": text}, limit=_MOST + 1), clients.views({"name": text}, limit=_MOST + 1)
+    )
+    root = api_root(request)
+    ways: list[tuple[Any, Literal["id", "name"]]] = [*((each, "id") for each in by_id), *((e, "name") for e in by_name)]
+    return [
+        Hit(
+            kind="vim", id=vim.id, name=vim.name, foundBy=found_by, isExact=text in (vim.id, vim.name),
+            state=vim.status, href=f"{root}{PREFIX}/vims/{vim.id}",
+        )
+        for vim, found_by in ways
+    ]  # fmt: skip
+
+
+async def _links(request: web.Request, text: str) -> list[Hit]:
+    return await _owned(
+        request, text, "virtual-link", "virtual-links", multicloud(request).links.find, lambda one: one.status
+    )
+
+
+async def _volumes(request: web.Request, text: str) -> list[Hit]:
+    return await _owned(
+        request,
+        text,
+        "persistent-volume",
+        "persistent-volumes",
+        multicloud(request).volumes.find,
+        lambda one: one.phase,
+    )
+
+
+async def _owned(
+    request: web.Request, text: str, kind: HitKind, path: str, find: Any, state: Callable[[Any], str]
+) -> list[Hit]:
+    """Return the hits of a kind that infra-k8s owns."""
+    by_id, by_name = await asyncio.gather(
+        find({"id_prefix": text}, limit=_MOST + 1), find({"name_prefix": text}, limit=_MOST + 1)
+    )
+    root = api_root(request)
+    ways: list[tuple[Any, Literal["id", "name"]]] = [
+        *((each, "id") for each in by_id.items), *((each, "name") for each in by_name.items)
+    ]  # fmt: skip
+    return [
+        Hit(
+            kind=kind, id=one.id, name=one.name, foundBy=found_by, isExact=text in (one.id, one.name),
+            state=state(one), href=f"{root}/multicloud/v1/{path}/{one.id}",
+        )
+        for one, found_by in ways
+    ]  # fmt: skip
+
+
+async def _named(
+    store: DocumentStore, collection: str, path: str, text: str, exclude: Sequence[str]
+) -> list[JsonMapping]:
+    query = Query(AllOf(prefixed(path, text)), sort=Sort(path), limit=_MOST + 1, exclude=exclude)
+    return [each.body for each in await store.find(collection, query)]
+
+
+_SEARCHES: Final[Mapping[HitKind, _Search]] = {
+    "instance": _instances,
+    "operation": _operations,
+    "package": _packages,
+    "vim": _vims,
+    "virtual-link": _links,
+    "persistent-volume": _volumes,
+}
+_OWN: Final = frozenset({"instance", "operation", "package"})
+"""The kinds in lcm-api's own database: without it there is no answer."""
+
+
+def routes() -> list[Route]:
+    """Return the route of the search."""
+    found = {200: Answer("What was found", SearchView)}
+    summary = "Find resources by the beginning of an id or a name"
+    return [Route("Views", "GET", f"{PREFIX}/search", search, summary, found, query=(_Q, _KIND))]
