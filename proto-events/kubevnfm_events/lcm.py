@@ -222,6 +222,8 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """INSTANTIATE, TERMINATE ..."""
     state: OperationState
     state_entered_time: datetime
+    start_time: datetime | None = None
+    """When the operation was accepted."""
     is_automatic_invocation: bool = False
     is_first: bool = False
     """The first state of the occurrence: its notification has status START."""
@@ -261,6 +263,8 @@ class StepChanged(Event, kind="lcm.step.changed", by="lcm-api"):
     """Position in the plan, from 1."""
     of: int = 0
     """Number of steps in the plan."""
+    done: int | None = None
+    """Number of steps that are done."""
     duration_s: float | None = None
     detail: ErrorText = ""
 

@@ -8,6 +8,7 @@ sealed with the common key ring.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -140,11 +141,29 @@ class Vims(Protocol):
         ...
 
 
-class NodeLogs(Protocol):
-    """Served by mgmt-executor: ``GET /internal/v1/operations/{id}/log``."""
+@dataclass(frozen=True)
+class LogPart:
+    """A part of the output of machines."""
 
-    def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
+    text: bytes
+    place: JsonMapping
+    """Where the next part begins."""
+
+
+class NodeLogs(Protocol):
+    """Served by mgmt-executor: ``/internal/v1/operations/{id}/log``."""
+
+    def log(self, operation_id: str, *, node: str | None = None, task: str | None = None) -> AsyncIterator[bytes]:
         """Yield the output that the machines gave during an operation, as text, secrets masked."""
+        ...
+
+    async def following(
+        self, operation_id: str, place: JsonMapping, wait_s: float, *, node: str | None = None, task: str | None = None
+    ) -> LogPart:
+        """Return the output after a place, {} for all; waits for some if there is none yet.
+
+        The text is empty if none has come in this time. Raises OutsideUnavailable.
+        """
         ...
 
 

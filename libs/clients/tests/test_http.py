@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import json
 import os
 import shutil
 import time
@@ -20,6 +21,7 @@ from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.logs import HttpNodeLogs
 from kubevnfm_clients.multicloud.errors import ChartNotFetched, ChartRefused, ChartUnavailable
 from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.ports import LogPart
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, TimedOut, Unprocessable, VnfmError
@@ -289,3 +291,7 @@ async def test_files_and_logs_are_streamed(service: Service, session: aiohttp.Cl
         "GET /internal/v1/packages/p-1/files/Files/images/a%20b.img",
         "GET /internal/v1/operations/op-1/log?node=worker-1",
     ]
+    service.body = json.dumps({"text": "kubeadm joined \u00e4", "place": {"from": "now"}}).encode()
+    part = await HttpNodeLogs(service.url, TOKEN, session).following("op/1", {"from": "then"}, 0.0, task="join")
+    assert part == LogPart("kubeadm joined \u00e4".encode(), {"from": "now"})
+    assert service.calls[2:] == ["POST /internal/v1/operations/op%2F1/log/following"]

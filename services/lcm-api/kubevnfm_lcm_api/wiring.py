@@ -51,6 +51,7 @@ from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
+from kubevnfm_lcm_api.views.followers import Followers
 from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
 
@@ -138,7 +139,7 @@ async def lcm_api(
             partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
-            partial(add_views, services=_views(backends, subjects[2], vims)),
+            partial(add_views, services=_views(backends, subjects[2], vims, ends)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
@@ -168,9 +169,11 @@ def _removals(backends: Backends, sessions: StoredSessions) -> Mapping[str, Coro
     return {name: repeat(remove, every_s=_FORGET_KEYS_EVERY_S) for name, remove in removals.items()}
 
 
-def _views(backends: Backends, events: notifications.NotificationParts, vims: Vims) -> ViewServices:
+def _views(
+    backends: Backends, events: notifications.NotificationParts, vims: Vims, ends: OperationEnds
+) -> ViewServices:
     runs = EarlierRuns(backends.store)
-    return ViewServices(events.services.feed.position, stream_operation, vims, runs)
+    return ViewServices(events.services.feed.position, stream_operation, vims, runs, ends, Followers())
 
 
 def _context(settings: Settings, backends: Backends) -> HttpContext:

@@ -82,7 +82,7 @@ async def mgmt_executor(
     await backends.ensure_indexes(INDEXES)
     store, clock = backends.store, backends.clock
     keys = host_keys.StoredHostKeys(store, clock)
-    logs = node_logs.StoredOutputLog(store)
+    logs = node_logs.StoredOutputLog(store, clock)
     handlers = MgmtHandlers(
         drivers=DRIVERS,
         machines=LateSshMachines(keys, networks, port=settings.ssh_port),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kubevnfm_mgmt_executor.adapters.node_logs import INDEXES, NODE_LOGS, PAGE, StoredOutputLog
 from kubevnfm_mgmt_executor.domain.output import AFTER_FAILURE, HEAD_CHARS, LONGEST_LINE, TAIL_CHARS, CollectedOutput
+from kubevnfm_mgmt_executor.domain.ports import CommandOutput
 from kubevnfm_secrets import Mask
+from kubevnfm_store.sqlite.store import SqliteStore
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
@@ -66,3 +71,74 @@ def test_bytes_that_are_not_text_are_replaced() -> None:
     output = CollectedOutput(Mask())
     output.add(b"\xff\xfe\x00ok")
     assert output.text().endswith("ok")
+
+
+class SetClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 27, 10, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+def printed(number: int, *, node: str = "worker1", task: str = "join", operation: str = "op-1") -> CommandOutput:
+    """Return the output of the command that was started as number so many."""
+    return CommandOutput(
+        "vnf-1", operation, node, task, f"2026-11-27T09:{number:02}:00.000Z", 1.0, 0, f"output {number}"
+    )
+
+
+def numbers(text: bytes) -> list[int]:
+    return [int(line.split()[1]) for line in text.decode().splitlines() if line.startswith("output ")]
+
+
+async def test_output_that_comes_is_followed_in_the_order_of_its_end_and_none_twice(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        await store.ensure_indexes(NODE_LOGS, INDEXES)
+        logs = StoredOutputLog(store, clock)
+        for number in range(40, 40 - PAGE - 5, -1):
+            await logs.keep(printed(number))
+        first = await logs.following("op-1", {}, 0.0)
+        # It was started before all others, and ends between two reads.
+        await logs.keep(printed(1))
+        second = await logs.following("op-1", first.place, 0.0)
+        assert numbers(first.text + second.text) == list(range(40 - PAGE - 4, 41))
+        third = await logs.following("op-1", second.place, 0.0)
+        assert numbers(third.text) == [1]
+        none = await logs.following("op-1", third.place, 0.0)
+        assert none.text == b""
+
+        place, found = none.place, list[int]()
+        for number in range(50, 56):
+            clock.moment += timedelta(seconds=1)
+            waiting = asyncio.create_task(logs.following("op-1", place, 300.0))
+            await asyncio.sleep(0)
+            await logs.keep(printed(number - 45, operation="op-2"))
+            await logs.keep(printed(number))
+            if number == 53:
+                # By a process whose clock is behind.
+                await StoredOutputLog(store, SetBack(clock)).keep(printed(2))
+            part = await waiting
+            found, place = found + numbers(part.text), part.place
+        found += numbers((await logs.following("op-1", place, 0.0)).text)
+        assert sorted(found) == [2, 50, 51, 52, 53, 54, 55]
+        assert len(place["seen"]) < 10, "it has those of the last seconds alone"
+
+        await logs.keep(printed(60, node="worker2", task="drain"))
+        for only in ({"node": "worker2"}, {"task": "drain"}, {"node": "worker2", "task": "drain"}):
+            assert numbers((await logs.following("op-1", {}, 0.0, **only)).text) == [60]
+            assert numbers(b"".join([part async for part in logs.log("op-1", **only)])) == [60]
+        assert numbers((await logs.following("op-1", {}, 0.0, node="worker1", task="drain")).text) == []
+
+
+class SetBack:
+    """A clock that is a little behind another one."""
+
+    def __init__(self, other: SetClock) -> None:
+        self._other = other
+
+    def now(self) -> datetime:
+        return self._other.now() - timedelta(seconds=2)

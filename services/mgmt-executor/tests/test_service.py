@@ -106,6 +106,10 @@ async def operators_read_what_machines_said_with_the_internal_token(service: Ser
     _, of_one = await service.get(f"{path}?node=worker20")
     assert "worker20 join" in of_one
     assert "master10" not in of_one.replace("== ", "", 1).splitlines()[0]
+    _, of_task = await service.get(f"{path}?node=worker20&task=join")
+    assert of_task in of_one
+    assert "worker20 join" in of_task
+    assert "worker20 prepare" not in of_task
     assert await service.get("/internal/v1/operations/other/log") == (200, "")
     for token in (None, "wrong"):
         assert (await service.get(path, token=token))[0] == 401

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ from kubevnfm_clients.multicloud.volumes import (
     VolumeRequest,
     VolumeUse,
 )
+from kubevnfm_clients.ports import LogPart
 from kubevnfm_clients.vim_views import VimView
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
@@ -40,7 +41,7 @@ from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable, VnfmError
+from kubevnfm_kit.errors import ConflictingInput, NotFound, OutsideUnavailable, Unprocessable, VnfmError
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import INDEXES, lcm_api
@@ -475,8 +476,48 @@ class NoMetrics:
 class TwinLogs:
     """A stand-in for the output of machines that mgmt-executor stores."""
 
-    async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
-        yield f"{operation_id} on {node}\n".encode()
+    def __init__(self) -> None:
+        self.printed: list[bytes] = []
+        self.is_away = False
+        self.asked: list[tuple[str, str | None, str | None]] = []
+        self._more, self._read = asyncio.Event(), asyncio.Event()
+
+    async def is_asked(self, times: int) -> None:
+        """Wait until it was asked so often for what comes."""
+        while len(self.asked) < times:
+            self._read.clear()
+            await self._read.wait()
+
+    def add(self, text: bytes) -> None:
+        """Print."""
+        self.printed.append(text)
+        self._more.set()
+
+    async def log(self, operation_id: str, *, node: str | None = None, task: str | None = None) -> AsyncIterator[bytes]:
+        if self.is_away:
+            raise OutsideUnavailable("mgmt-executor does not answer")
+        yield f"{operation_id} on {node} in {task}\n".encode()
+
+    async def following(
+        self,
+        operation_id: str,
+        place: Mapping[str, Any],
+        wait_s: float,
+        *,
+        node: str | None = None,
+        task: str | None = None,
+    ) -> LogPart:
+        self.asked.append((operation_id, node, task))
+        self._read.set()
+        if self.is_away:
+            raise OutsideUnavailable("mgmt-executor does not answer")
+        begin = place.get("number", 0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while len(self.printed) <= begin and wait_s:
+                    self._more.clear()
+                    await self._more.wait()
+        return LogPart(b"".join(self.printed[begin:]), {"number": len(self.printed)})
 
 
 @dataclass
@@ -498,6 +539,7 @@ class World:
     playbooks: GivenProgram
     health_checks: TwinHealthChecks
     inventory: GivenInventory
+    logs: TwinLogs
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -693,7 +735,7 @@ async def lcm_world(
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
     dry_runs, charts, checks = NoDryRuns(), GivenProgram(), TwinHealthChecks()
-    playbooks, inventory = GivenProgram(), GivenInventory()
+    playbooks, inventory, logs = GivenProgram(), GivenInventory(), TwinLogs()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -709,7 +751,7 @@ async def lcm_world(
                     configured,
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
-                    node_logs=TwinLogs(),
+                    node_logs=logs,
                     playbooks=playbooks,
                     multicloud=MultiCloudServices(
                         regions, links, volumes, inventory, dry_runs, SimpleVerdicts(), charts, checks
@@ -736,6 +778,7 @@ async def lcm_world(
                     playbooks,
                     checks,
                     inventory,
+                    logs,
                 )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()

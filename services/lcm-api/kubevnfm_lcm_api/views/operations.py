@@ -12,7 +12,7 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
 from kubevnfm_lcm_api.http.context import api_root, context
-from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.states import CAN_BE_ROLLED_BACK
@@ -67,20 +67,6 @@ def _with_usual(steps: Sequence[JsonObject], usual: Mapping[str, float]) -> list
     return [each | ({"usualS": round(usual[each["name"]], 3)} if each["name"] in usual else {}) for each in steps]
 
 
-async def log(request: web.Request) -> web.StreamResponse:
-    """GET operations/{id}/log[?node=]: what the machines printed, as text, secrets masked."""
-    stored = await _stored(request)
-    response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-    chunks = services(request).node_logs.log(stored.id, node=request.query.get("node"))
-    first = await anext(chunks, b"")
-    await response.prepare(request)
-    await response.write(first)
-    async for chunk in chunks:
-        await response.write(chunk)
-    await response.write_eof()
-    return response
-
-
 async def _stored(request: web.Request) -> Stored:
     occurrence_id = request.match_info["id"]
     stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
@@ -109,13 +95,7 @@ async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObjec
 
 
 def routes() -> list[Route]:
-    """Return the routes of our own views."""
-    one = "/kubevnfm/v1/operations/{id}"
-    view = {200: Answer("Steps, nodes, tasks and times", OperationView)}
-    printed = {200: Answer("Text as it is printed, secrets masked", media_types=("text/plain",))}
-    node = Parameter("node", "Of this machine only")
-    summary = "Read what the machines printed"
-    return [
-        Route("Progress", "GET", one, show, "Show how an operation goes", view, checks_accept=False),
-        Route("Progress", "GET", f"{one}/log", log, summary, printed, query=(node,), checks_accept=False),
-    ]
+    """Return the route of one operation."""
+    view = {200: Answer("Steps, nodes, tasks, waits and times", OperationView)}
+    path, summary = "/kubevnfm/v1/operations/{id}", "Show how an operation goes"
+    return [Route("Progress", "GET", path, show, summary, view, checks_accept=False)]

@@ -9,7 +9,9 @@ from typing import Final, Protocol
 from aiohttp import web
 from kubevnfm_clients.ports import Vims
 
+from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
+from kubevnfm_lcm_api.views.followers import Followers
 
 
 class OperationEvents(Protocol):
@@ -31,6 +33,8 @@ class ViewServices:
     operation_events: OperationEvents
     vims: Vims
     earlier_runs: EarlierRuns
+    ends: OperationEnds
+    followers: Followers
 
 
 SERVICES: Final = web.AppKey("views", ViewServices)

@@ -19,6 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
+from kubevnfm_lcm_api.http import permission
 from kubevnfm_lcm_api.notifications.http import events
 from servers.certificates import Authority
 from worlds.engine_world import SetClock
@@ -154,6 +155,7 @@ async def test_a_quiet_stream_ends_when_its_credentials_are_withdrawn(
 ) -> None:
     """API-140: checked with each heartbeat; a new connection is rejected."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(permission, "_AGAIN_S", 0.01)
     async with known_by(mode, tmp_path) as known, lcm_world(tmp_path, **known.settings) as world:
         async with stream(world, known) as lines:
             await beats(lines)
@@ -166,6 +168,7 @@ async def test_a_quiet_stream_ends_when_its_credentials_are_withdrawn(
 async def test_an_identity_server_that_is_away_ends_no_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Valid credentials last until they expire, or until the authority says that they are revoked."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(permission, "_AGAIN_S", 0.01)
     clock = SetClock()
     async with (
         known_by("keystone", tmp_path) as known,
@@ -184,6 +187,7 @@ async def test_a_stream_that_has_other_events_kept_from_it_has_heartbeats(
 ) -> None:
     """Without heartbeats a proxy closes the stream, and the credentials are not checked."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(permission, "_AGAIN_S", 0.01)
     async with (
         known_by("keystone", tmp_path) as known,
         lcm_world(tmp_path, **known.settings) as world,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yarl
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
 from worlds.lcm_world import World, lcm_world
 
+PAGE = Path(__file__).parents[4] / "docs/views.md"
 PHASE = "mgmt.run_phase"
 T0 = datetime(2026, 11, 27, 10, tzinfo=UTC)
 
@@ -168,3 +171,25 @@ def test_runs_of_the_same_vnfd_are_compared_first_and_retried_ones_never() -> No
     for state in ("FAILED_TEMP", "ROLLING_BACK", "COMPLETED"):
         resting = OccurrenceRecord.from_document(an_operation(CREATED, state=state))
         assert estimated(RUNS, resting, T0) is None
+
+
+async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
+    operation_id = await world.instantiate(await world.create("cluster"), "cluster")
+    await world.reached(operation_id, "COMPLETED")
+    shown = await view(world, operation_id)
+    values = {
+        "$URL": world.url,
+        "$OPERATION": operation_id,
+        "$VNF": shown["vnfInstanceId"],
+        "$SEQUENCE": shown["sequence"],
+    }
+    commands = [line.strip() for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("    curl ")]
+    assert len(commands) > 8
+    for command in commands:
+        for name, value in values.items():
+            command = command.replace(name, value)
+        *options, url = shlex.split(command)[1:]
+        header, given = options[-1].split(": ", 1) if "-H" in options else ("Accept", "*/*")
+        async with world.session.get(yarl.URL(url, encoded=True), headers={header: given}) as response:
+            assert response.status == 200, command
+            assert await response.content.readline(), command

@@ -21,7 +21,7 @@ from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
+from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
 
 StepEvent = Literal["started", "finished", "failed", "undoing", "undone"]
@@ -103,6 +103,7 @@ class Messages:
             attempt=planned.attempt,
             number=ids.index(planned.id) + 1,
             of=len(ids),
+            done=sum(step.state is StepState.DONE for step in record.steps),
             duration_s=round((now - started).total_seconds(), 3) if started and ended else None,
             detail=planned.error.detail if planned.error is not None and state == "failed" else "",
         )
@@ -129,6 +130,7 @@ class Messages:
             operation=occ.operation.value,
             state=occ.operation_state.value,
             state_entered_time=moment,
+            start_time=datetime.fromisoformat(occ.start_time),
             is_automatic_invocation=occ.is_automatic_invocation,
             is_first=is_first,
             follows=record.follows.id if record.follows is not None else "",

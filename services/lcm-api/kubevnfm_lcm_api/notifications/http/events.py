@@ -11,14 +11,12 @@ from typing import Final
 
 import structlog
 from aiohttp import web
-from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_events.lcm import InstanceDeleted
-from kubevnfm_kit.clock import machine_now
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
-from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.permission import Permission
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
 from kubevnfm_lcm_api.notifications.event_log import LoggedEvent
@@ -129,7 +127,7 @@ async def _blocks(request: web.Request, watched: _Watched) -> AsyncIterator[byte
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
     if watched.first is not None:
         yield f"event: operation\ndata: {json.dumps(watched.first, separators=(',', ':'))}\n\n".encode()
-    permission = _Permission(request)
+    permission = Permission(request)
     async for event in services(request).feed.follow(watched.wanted, after=after, silence_s=_HEARTBEAT_S):
         if not await permission.lasts():
             return
@@ -144,25 +142,6 @@ async def _blocks(request: web.Request, watched: _Watched) -> AsyncIterator[byte
                 yield f"id: {event.id}\nevent: {event.key}\ndata: {event.text}\n\n".encode()
                 if watched.exists is not None and event.key == _LAST:
                     return
-
-
-class _Permission:
-    """A watcher's permission to watch. It ends when the credentials expire: new ones need a new stream."""
-
-    def __init__(self, request: web.Request) -> None:
-        self._caller, self._admission, self._clock = request[CALLER], request[ADMISSION], context(request).clock
-        self._loop = asyncio.get_running_loop()
-        self._asked_at = self._loop.time()
-
-    async def lasts(self) -> bool:
-        """Return whether more may be sent; the credentials are checked again once a heartbeat."""
-        if self._loop.time() - self._asked_at >= _HEARTBEAT_S:
-            caller = await self._admission.again(self._caller)
-            if caller is None:
-                return False
-            self._caller, self._asked_at = caller, self._loop.time()
-        expires = self._caller.expires
-        return expires is None or machine_now(self._clock).timestamp() < expires
 
 
 async def end_streams(app: web.Application) -> None:
