@@ -144,7 +144,7 @@ async def lcm_api(
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
-        asked = _context(settings, backends)
+        asked = _context(settings, backends, subjects[2])
         app = make_app(apis, asked, backends.is_ready, backends.states, gate=gate, proxies=way, sessions=sessions)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
@@ -176,12 +176,13 @@ def _views(
     return ViewServices(events.services.feed.position, stream_operation, vims, runs, ends, Followers())
 
 
-def _context(settings: Settings, backends: Backends) -> HttpContext:
+def _context(settings: Settings, backends: Backends, events: notifications.NotificationParts) -> HttpContext:
     return HttpContext(
         store=backends.store,
         ring=backends.key_ring,
         clock=backends.clock,
         owners=backends.owners,
+        sequence=events.services.feed.position,
         public_url=settings.public_url,
         internal_token=settings.internal_token.get_secret_value(),
         page_size=settings.page_size,

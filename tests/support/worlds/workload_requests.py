@@ -80,25 +80,6 @@ class _Packages:
         return self.files
 
 
-@dataclass
-class _Acceptance:
-    """Keeps what it accepts."""
-
-    accepted: list[tuple[OperationType, Draft]] = field(default_factory=list)
-
-    async def accept(
-        self,
-        stored: Stored,
-        record: InstanceRecord,
-        operation: OperationType,
-        draft: Draft,
-        asked: object,
-        **more: object,
-    ) -> str:
-        self.accepted.append((operation, draft))
-        return "op-1"
-
-
 @dataclass(frozen=True)
 class _Services(RequestServices):
     """Services that know one VNF."""
@@ -132,10 +113,8 @@ class WorkloadVnf:
         """Return the draft of an operation that the request asks for. Raises what refuses the request."""
         flavour = self.vnfd.flavour("simple")
         vnf = UnderChange(Stored("inst-1", 1, {}), self.record, PACKAGE, self.vnfd, flavour, self.info)
-        acceptance = _Acceptance()
         packages: Any = _Packages(self.files)
         unused: Any = None
-        given: Any = acceptance
         kind = Workloads(
             packages=packages,
             vims=unused,
@@ -148,22 +127,22 @@ class WorkloadVnf:
             ring=RING,
         )
         on = _Services(
-            unused, unused, packages, unused, given, [kind], unused, unused, unused, unused, unused, unused, False, vnf
+            unused, unused, packages, unused, unused, [kind], unused, unused, unused, unused, unused, unused, False, vnf
         )
         original = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         match request:
             case ScaleVnfRequest():
-                await scale.accept(on, "inst-1", Asked(request, original, "v2"))
+                checked = await scale.checked(on, "inst-1", Asked(request, original, "v2"))
             case ScaleVnfToLevelRequest():
-                await scale.accept_level(on, "inst-1", Asked(request, original, "v2"))
+                checked = await scale.checked_level(on, "inst-1", Asked(request, original, "v2"))
             case HealVnfRequest():
-                await changes.accept_heal(on, "inst-1", Asked(request, original, "v2"))
+                checked = await changes.checked_heal(on, "inst-1", Asked(request, original, "v2"))
             case ChangeCurrentVnfPkgRequest():
-                await changes.accept_package(on, "inst-1", Asked(request, original, "v2"))
+                checked = await changes.checked_package(on, "inst-1", Asked(request, original, "v2"))
             case _:
                 raise AssertionError(f"{request!r} is not expected")
-        ((self.operation, draft),) = acceptance.accepted
-        return draft
+        self.operation = checked.operation
+        return checked.draft
 
     async def ask(self, request: SolType) -> OperationState:
         """Run the operation until it is COMPLETED or FAILED_TEMP."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +26,8 @@ class HttpContext:
     internal_token: str
     page_size: int
     owners: Owners = field(default_factory=Owners)
+    sequence: Callable[[], str] = str
+    """The place in the event stream at this moment; "" without a stream."""
 
 
 CONTEXT: Final = web.AppKey("context", HttpContext)

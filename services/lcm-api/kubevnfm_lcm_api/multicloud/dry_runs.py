@@ -9,15 +9,14 @@ from aiohttp import web
 from kubevnfm_access.caller import DRY_RUN
 from kubevnfm_clients.multicloud.dry_runs import DryRunMode, DryRunOccasion, DryRunOrder, DryRunReport
 from kubevnfm_events.objects import ObjectsOrder
-from kubevnfm_kit.errors import InvalidInput
-from pydantic import RootModel, TypeAdapter
+from pydantic import RootModel
 
+from kubevnfm_lcm_api.http.dry_run import dry_run_mode
 from kubevnfm_lcm_api.http.routes import Answer, Parameter
 from kubevnfm_lcm_api.multicloud.services import services
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance
 
 _MODES: Final[tuple[DryRunMode, ...]] = get_args(DryRunMode)
-_MODE: Final = TypeAdapter[DryRunMode](DryRunMode)
 PARAMETER: Final = Parameter(
     DRY_RUN, "Make nothing: answer 200 with the objects, with those that the API server would store, or with what differs",
     values=_MODES,
@@ -32,16 +31,8 @@ ANSWER: Final = Answer("With dry_run: the objects", DryRunReport)
 
 
 def mode_of(request: web.Request) -> DryRunMode | None:
-    """Return the mode of a dry run; None if the request is to be carried out. Raises InvalidInput.
-
-    `kubevnfm_access.caller.needed_role` lets readers ask for what this returns a mode for.
-    """
-    if DRY_RUN not in request.query:
-        return None
-    given = request.query[DRY_RUN]
-    if given not in _MODES:
-        raise InvalidInput(DRY_RUN, f"{', '.join(_MODES)} expected")
-    return _MODE.validate_python(given)
+    """Return the mode of a dry run; None if the request is to be carried out. Raises InvalidInput."""
+    return dry_run_mode(request, _MODES)
 
 
 async def report(

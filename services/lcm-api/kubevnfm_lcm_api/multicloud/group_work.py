@@ -264,7 +264,7 @@ class GroupWork:
             await self.on.engine.retry(current)
         else:
             _, _, again = await vnf_requests.asked_of(self.on, self.regions, region, wanted, body, origin)
-            await vnf_requests.pointed(instantiate.accept(self.on, vnf_id, again))
+            await vnf_requests.accepted(self.on, instantiate.checked(self.on, vnf_id, again))
 
 
 def _refusal(entry: RegionEntry, error: BaseException | None) -> ProblemDetails | None:

@@ -53,7 +53,8 @@ async def accept(
         return None
     original = {"terminationType": "FORCEFUL" if is_orphaning else "GRACEFUL"}
     asked = Asked(parse(TerminateVnfRequest, original), original, "v2")
-    return await terminate.accept(on, instance_id, asked, check=check, is_removal=True, gives_up_waiting=is_forced)
+    checked = await terminate.checked(on, instance_id, asked, check=check, is_removal=True, gives_up_waiting=is_forced)
+    return await on.acceptance.accept(checked)
 
 
 async def _begun(

@@ -24,6 +24,7 @@ from kubevnfm_store.query import Stored
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
@@ -229,14 +230,14 @@ async def change(
     """
     names, replacing = await _patched(on, regions, vnf, wanted, body, origin)
     if names is not None:
-        return await pointed(modify.accept(on, vnf.record.vnf.id, names, check=check))
+        return await accepted(on, modify.checked_change(on, vnf.record.vnf.id, names, check=check))
     if replacing is None:
         return None
     under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, replacing, check=check))
     if await is_known(under_change, found.draft):
         return None
     await check_places(vnf.record.vnf.id, _order_in(found))
-    return await pointed(changes.accept_found_package(on, under_change, found, replacing))
+    return await accepted(on, changes.checked_found_package(on, under_change, found, replacing))
 
 
 async def replace(
@@ -277,7 +278,7 @@ async def accept_change(
     """Accept a change of package that is a request of this API by another name; return the occurrence's id. Raises as `change`."""
     under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, asked, check=check))
     await check_places(vnf.record.vnf.id, _order_in(found))
-    return await pointed(changes.accept_found_package(on, under_change, found, asked))
+    return await accepted(on, changes.checked_found_package(on, under_change, found, asked))
 
 
 async def order_of_patch(
@@ -400,6 +401,15 @@ def _flavour_id(vnfd: Vnfd) -> str:
         names = ", ".join(vnfd.flavours)
         raise Unprocessable("csar_id", f"the VNFD has several flavours and none is its default: {names}")
     return next(iter(vnfd.flavours))
+
+
+async def accepted(on: RequestServices, checking: Awaitable[CheckedRequest]) -> str:
+    """Accept a request of SOL003 once it is checked; return the occurrence's id. Raises as `pointed`."""
+
+    async def accept() -> str:
+        return await on.acceptance.accept(await checking)
+
+    return await pointed(accept())
 
 
 async def pointed(work: Awaitable[T]) -> T:

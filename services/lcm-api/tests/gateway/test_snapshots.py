@@ -64,6 +64,16 @@ async def show(world: World, snapshot_id: str) -> Any:
     return (await world.lcm("GET", f"/vnf_snapshots/{snapshot_id}")).must(200).json
 
 
+async def asked_twice(world: World, instance_id: str, task: str, body: Any) -> str:
+    """Start an operation after a dry run of it, which leaves the snapshot as it is; return the id of its occurrence."""
+    before = await show(world, body["vnfSnapshotInfoId"])
+    path = f"/vnf_instances/{instance_id}/{task}"
+    plan = (await world.lcm("POST", path, body, params={"dry_run": "true"})).must(200).json
+    assert (plan["operation"], bool(plan["plan"])) == (task.upper(), True)
+    assert await show(world, body["vnfSnapshotInfoId"]) == before
+    return await world.ask(instance_id, task, body)
+
+
 def asked(world: World, kind: type[Any]) -> list[Any]:
     return [one.data for one in world.twins.commands if isinstance(one.data, kind)]
 
@@ -80,13 +90,13 @@ async def terminated(world: World, instance_id: str) -> None:
 
 
 async def test_a_snapshot_is_taken_listed_gone_back_to_and_deleted_with_its_resources(world: World) -> None:
-    """API-171, API-172, API-173, API-174."""
+    """API-162, API-171, API-172, API-173, API-174."""
     instance_id = await live(world)
     before = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert {"createSnapshot", "revertToSnapshot"} <= set(before["_links"])
     info_id = await made(world)
     wanted = {"vnfSnapshotInfoId": info_id, "userDefinedData": {"why": "before the upgrade"}}
-    operation_id = await world.ask(instance_id, "create_snapshot", wanted)
+    operation_id = await asked_twice(world, instance_id, "create_snapshot", wanted)
     occurrence = await world.reached(operation_id, "COMPLETED")
     assert (occurrence["operation"], occurrence["vnfSnapshotInfoId"]) == ("CREATE_SNAPSHOT", info_id)
     assert occurrence["_links"]["vnfSnapshot"]["href"].endswith(f"/vnflcm/v2/vnf_snapshots/{info_id}")
@@ -125,7 +135,7 @@ async def test_a_snapshot_is_taken_listed_gone_back_to_and_deleted_with_its_reso
 
     # Back.
     world.twins.waiting.add(REVERT)
-    operation_id = await world.ask(instance_id, "revert_to_snapshot", {"vnfSnapshotInfoId": info_id})
+    operation_id = await asked_twice(world, instance_id, "revert_to_snapshot", {"vnfSnapshotInfoId": info_id})
     await world.twins.has_asked(1 + 2 * len(STACK.servers))
     in_use = await world.lcm("DELETE", f"/vnf_snapshots/{info_id}")
     assert "is in use by REVERT_TO_SNAPSHOT" in in_use.problem(409)["detail"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -30,6 +31,28 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 
 
+@dataclass(frozen=True)
+class CheckedRequest:
+    """A request for an operation that has passed its checks."""
+
+    stored: Stored
+    record: InstanceRecord
+    """With ``stored``: the instance as the request was checked against it."""
+    operation: OperationType
+    draft: Draft
+    asked: Asked[SolType]
+    flavour: Flavour | None = None
+    """The one after the operation, for the grant request of the package's own code."""
+    secret_names: Collection[str] = ()
+    """Those that the package of the operation marks, if the instance may not have them yet."""
+    state: OperationState = OperationState.STARTING
+    """PROCESSING for an operation that needs no grant."""
+    warnings: Collection[RequestWarning] = ()
+    """Those about the request, beside the draft's."""
+    snapshot: Stored | None = None
+    """The individual VNF snapshot that the operation uses, as the request was checked against it."""
+
+
 class Acceptance:
     """Turns the draft of an operation into an accepted occurrence."""
 
@@ -40,31 +63,32 @@ class Acceptance:
         self._engine, self._ring, self._clock, self._suspensions = engine, ring, clock, suspensions
         self._has_vnf_networks = has_vnf_networks
 
-    async def accept(
-        self,
-        stored: Stored,
-        record: InstanceRecord,
-        operation: OperationType,
-        draft: Draft,
-        asked: Asked[SolType],
-        *,
-        flavour: Flavour | None = None,
-        secret_names: Collection[str] = (),
-        state: OperationState = OperationState.STARTING,
-        warnings: Collection[RequestWarning] = (),
-    ) -> str:
+    async def accept(self, checked: CheckedRequest) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
-        ``stored`` and ``record`` are the instance as the request was checked against it, ``flavour`` the one after the operation,
-        for the grant request of the package's own code.
-        ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
-        ``state`` is PROCESSING for an operation that needs no grant; ``warnings`` are those about the request, beside the draft's.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
         instances use, or would use what another operation takes away; Suspended; Unprocessable as `check_networks`.
         """
-        found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state, warnings)
-        await self._engine.accept(stored, found, claims)
+        found, claims = await self._of_checked(checked)
+        await self._engine.accept(checked.stored, found, claims)
         return found.occ.id
+
+    async def foreseen(self, checked: CheckedRequest) -> OccurrenceRecord:
+        """Return the operation that `accept` would begin, without its grant; nothing is stored. Raises as `accept`."""
+        found, _ = await self._of_checked(checked)
+        return found
+
+    async def _of_checked(self, checked: CheckedRequest) -> tuple[OccurrenceRecord, dict[str, Any]]:
+        return await self._occurrence(
+            checked.record,
+            checked.operation,
+            checked.draft,
+            checked.asked,
+            checked.flavour,
+            checked.secret_names,
+            checked.state,
+            checked.warnings,
+        )
 
     async def accept_new(
         self,

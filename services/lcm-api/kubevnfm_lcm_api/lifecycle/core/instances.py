@@ -69,9 +69,7 @@ class Instances:
 
     async def create(self, request: CreateVnfRequest) -> Stored:
         """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""
-        check_not_given(request.metadata, {})
-        package = await self._packages.recently_usable(request.vnfd_id)
-        record = await self.new(request, package)
+        package, record = await self.check_new(request)
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[creation(record)]
         )
@@ -83,6 +81,12 @@ class Instances:
             await self._outbox.delete(COLLECTION, record.vnf.id, events=[deletion(record)])
             raise
         return stored
+
+    async def check_new(self, request: CreateVnfRequest) -> tuple[PackageRef, InstanceRecord]:
+        """Return a new instance that can be created, with its package; nothing is stored. Raises as `create`."""
+        check_not_given(request.metadata, {})
+        package = await self._packages.recently_usable(request.vnfd_id)
+        return package, await self.new(request, package)
 
     async def new(
         self, request: CreateVnfRequest, package: PackageRef, *, instance_id: str | None = None

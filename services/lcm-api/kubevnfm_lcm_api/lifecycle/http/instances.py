@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core.suspension import KEY
 from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
+from kubevnfm_lcm_api.lifecycle.http.dry_runs import ANSWER, PARAMETER, foreseen, is_dry_run
 from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
 
@@ -26,6 +27,9 @@ _TAG = "VNF instances"
 
 async def create(request: web.Request) -> web.Response:
     wanted = parse(CreateVnfRequest, await read_json(request))
+    if is_dry_run(request):
+        await services(request).instances.check_new(wanted)
+        return foreseen(request)
     stored = await services(request).instances.create(wanted)
     view = instance_view(stored.body, api_version(request), api_root(request))
     return web.json_response(view, status=201, headers={"Location": view["_links"]["self"]["href"]})
@@ -77,12 +81,22 @@ def _with_suspension(view: JsonObject, suspension: Suspension | None) -> JsonObj
 def routes(version: ApiVersion) -> list[Route]:
     """Return the routes of one API version."""
     base, one = f"/vnflcm/{version}/vnf_instances", f"/vnflcm/{version}/vnf_instances/{{id}}"
-    made = {201: Answer("Made; NOT_INSTANTIATED", VnfInstance, has_location=True)}
+    made = {200: ANSWER, 201: Answer("Made; NOT_INSTANTIATED", VnfInstance, has_location=True)}
     unusable = {422: "The package of vnfdId is missing, or not ENABLED"}
     shown = {200: Answer("The instance", VnfInstance, has_etag=True)}
     in_use = {409: "INSTANTIATED, or busy"}
     return [
-        Route(_TAG, "POST", base, create, "Create a VNF instance", made, CreateVnfRequest, refusals=unusable),
+        Route(
+            _TAG,
+            "POST",
+            base,
+            create,
+            "Create a VNF instance",
+            made,
+            CreateVnfRequest,
+            query=(PARAMETER,),
+            refusals=unusable,
+        ),
         Route(_TAG, "GET", base, list_all, "List VNF instances", page_of(VnfInstance), query=PARAMETERS),
         Route(_TAG, "GET", one, show, "Show a VNF instance", shown),
         Route(_TAG, "DELETE", one, delete, "Delete a VNF instance", DELETED, conditions=True, refusals=in_use),

@@ -1,7 +1,7 @@
 """The operations of which a kind of VNF alone knows what they mean.
 
 Heal (SOL003 5.4.9, SOL002's vnfcInstanceId), operate (5.4.10), change of the external connectivity (5.4.11), of the deployment
-flavour (5.4.7) and of the VNF package (5.4.11a). Each function accepts a request, and returns the occurrence's id.
+flavour (5.4.7) and of the VNF package (5.4.11a). Each function returns a request that can be accepted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kubevnfm_sol.lcm import (
 )
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.declared import check_all_declared
 from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.kind import (
@@ -38,8 +39,8 @@ from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
-async def accept_heal(on: RequestServices, instance_id: str, asked: Asked[HealVnfRequest]) -> str:
-    """Accept a heal (sequences.md A4, A5).
+async def checked_heal(on: RequestServices, instance_id: str, asked: Asked[HealVnfRequest]) -> CheckedRequest:
+    """Return a heal that can be accepted (sequences.md A4, A5).
 
     Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter;
     Unprocessable for nodes that a cluster cannot lose, and for volumes that cannot stay.
@@ -50,56 +51,60 @@ async def accept_heal(on: RequestServices, instance_id: str, asked: Asked[HealVn
     # A script of the package that runs at a heal gets the request.
     if asked.request.heal_script is not None and not scripts_of(vnf.flavour, OperationType.HEAL):
         raise InvalidInput("healScript", "the package maps no script to heal: leave it out")
-    return await _accept(on, vnf, OperationType.HEAL, Replacement(await kind.heal(vnf, asked), vnf.flavour), asked)
+    return await _checked(on, vnf, OperationType.HEAL, Replacement(await kind.heal(vnf, asked), vnf.flavour), asked)
 
 
-async def accept_operate(on: RequestServices, instance_id: str, asked: Asked[OperateVnfRequest]) -> str:
-    """Accept a start or stop of the machines of a VNF, or of some of them.
+async def checked_operate(on: RequestServices, instance_id: str, asked: Asked[OperateVnfRequest]) -> CheckedRequest:
+    """Return a start or stop of the machines of a VNF, or of some of them, that can be accepted.
 
     Raises: NotFound, TaskUnsupported; InvalidInput for an unknown VNFC; Conflict if all machines are in that state; Drifted
     for a machine that was found deleted.
     """
     kind, vnf = await on.find(instance_id, OPERATE)
     found = Replacement(await kind.operate(vnf, asked), vnf.flavour)
-    return await _accept(on, vnf, OperationType.OPERATE, found, asked)
+    return await _checked(on, vnf, OperationType.OPERATE, found, asked)
 
 
-async def accept_links(on: RequestServices, instance_id: str, asked: Asked[ChangeExtVnfConnectivityRequest]) -> str:
-    """Accept a change of links.
+async def checked_links(
+    on: RequestServices, instance_id: str, asked: Asked[ChangeExtVnfConnectivityRequest]
+) -> CheckedRequest:
+    """Return a change of links that can be accepted.
 
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
     """
     kind, vnf = await on.find(instance_id, CHANGE_EXT_CONN)
     found = Replacement(await kind.connect(vnf, asked), vnf.flavour)
-    return await _accept(on, vnf, OperationType.CHANGE_EXT_CONN, found, asked)
+    return await _checked(on, vnf, OperationType.CHANGE_EXT_CONN, found, asked)
 
 
-async def accept_flavour(on: RequestServices, instance_id: str, asked: Asked[ChangeVnfFlavourRequest]) -> str:
-    """Accept a change of flavour.
+async def checked_flavour(
+    on: RequestServices, instance_id: str, asked: Asked[ChangeVnfFlavourRequest]
+) -> CheckedRequest:
+    """Return a change of flavour that can be accepted.
 
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown flavour or level, or the present one.
     """
     kind, vnf = await on.find(instance_id, CHANGE_FLAVOUR)
     found = await kind.change_flavour(vnf, asked)
     check_all_declared(asked.request, vnf.record.vnf, vnf.vnfd, found.flavour)
-    return await _accept(on, vnf, OperationType.CHANGE_FLAVOUR, found, asked)
+    return await _checked(on, vnf, OperationType.CHANGE_FLAVOUR, found, asked)
 
 
-async def accept_package(
+async def checked_package(
     on: RequestServices,
     instance_id: str,
     asked: Asked[ChangeCurrentVnfPkgRequest],
     *,
     check: Callable[[Stored], None] = any_state,
-) -> str:
-    """Accept a change of package.
+) -> CheckedRequest:
+    """Return a change of package that can be accepted.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
     Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
     """
     vnf, found = await package_change(on, instance_id, asked, check=check)
-    return await accept_found_package(on, vnf, found, asked)
+    return await checked_found_package(on, vnf, found, asked)
 
 
 async def package_change(
@@ -109,7 +114,7 @@ async def package_change(
     *,
     check: Callable[[Stored], None] = any_state,
 ) -> tuple[UnderChange, Replacement]:
-    """Return what a change of package would do; nothing is stored. Raises as `accept_package`."""
+    """Return what a change of package would do; nothing is stored. Raises as `checked_package`."""
     kind, vnf = await on.find(instance_id, CHANGE_VNFPKG)
     check(vnf.stored)
     found = await kind.change_package(vnf, asked)
@@ -120,17 +125,17 @@ async def package_change(
     return vnf, found
 
 
-async def accept_found_package(
+async def checked_found_package(
     on: RequestServices, vnf: UnderChange, found: Replacement, asked: Asked[ChangeCurrentVnfPkgRequest]
-) -> str:
-    """Accept a change of package that `package_change` has returned; return the occurrence's id."""
-    return await _accept(on, vnf, OperationType.CHANGE_VNFPKG, found, asked)
+) -> CheckedRequest:
+    """Return a change of package, which `package_change` has returned, that can be accepted."""
+    return await _checked(on, vnf, OperationType.CHANGE_VNFPKG, found, asked)
 
 
-async def _accept(
+async def _checked(
     on: RequestServices, vnf: UnderChange, operation: OperationType, found: Replacement, asked: Asked[SolType]
-) -> str:
-    return await on.acceptance.accept(
+) -> CheckedRequest:
+    return CheckedRequest(
         vnf.stored,
         vnf.record,
         operation,

@@ -13,6 +13,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, Operatio
 from kubevnfm_sol.vim import OPENSTACK
 
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.declared import check_all_declared
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
@@ -23,17 +24,14 @@ from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
 
-async def accept(on: RequestServices, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> str:
-    """Accept an instantiate; return the occurrence's id.
-
-    Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
-    """
+async def checked(on: RequestServices, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> CheckedRequest:
+    """Return an instantiate that can be accepted. Raises NotFound, Conflict, InvalidInput, Unprocessable."""
     stored, record = await on.read(instance_id)
     await on.engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
     found = await draft_of(on, record, asked)
     _check_place(record, found.draft)
     await _check_protected(on, found.draft)
-    return await on.acceptance.accept(
+    return CheckedRequest(
         stored,
         record,
         OperationType.INSTANTIATE,

@@ -19,6 +19,7 @@ from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED, check_declared
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
@@ -35,14 +36,14 @@ from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 
 
-async def accept(
+async def checked_change(
     on: RequestServices,
     instance_id: str,
     asked: Asked[VnfInfoModificationRequest],
     *,
     check: Callable[[Stored], None],
-) -> str:
-    """Accept a modification; return the occurrence's id.
+) -> CheckedRequest:
+    """Return a modification that can be accepted.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
     Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
@@ -105,7 +106,7 @@ async def accept(
         under_change = UnderChange(stored, later, present, vnfd, vnfd.flavour(info.flavour_id), info)
         of_kind = await on.kind_of(record).modify(under_change, scripted, request)
         draft = of_kind or (scripted if scripts else draft)
-    return await on.acceptance.accept(
+    return CheckedRequest(
         stored,
         record,
         OperationType.MODIFY_INFO,

@@ -9,13 +9,14 @@ from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.kind import SCALE, SCALE_TO_LEVEL, Asked, Levels, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
 
-async def accept(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfRequest]) -> str:
-    """Accept a scaling by steps; return the occurrence's id.
+async def checked(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfRequest]) -> CheckedRequest:
+    """Return a scaling by steps that can be accepted.
 
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
     """
@@ -35,11 +36,11 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfReq
         )
     by_aspect = {**vnf.scale_levels, request.aspect_id: now + steps}
     levels = Levels(OperationType.SCALE, by_aspect, None, "aspectId")
-    return await _begin(on, kind, vnf, levels, asked)
+    return await _checked(on, kind, vnf, levels, asked)
 
 
-async def accept_level(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfToLevelRequest]) -> str:
-    """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
+async def checked_level(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfToLevelRequest]) -> CheckedRequest:
+    """Return a scaling to an instantiation level, or to a level of each named aspect, that can be accepted.
 
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
     """
@@ -54,7 +55,7 @@ async def accept_level(on: RequestServices, instance_id: str, asked: Asked[Scale
             raise InvalidInput("instantiationLevelId", str(error)) from error
         place = "instantiationLevelId"
         chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, counts, place)
-        return await _begin(on, kind, vnf, chosen, asked)
+        return await _checked(on, kind, vnf, chosen, asked)
     # Aspects that the request does not name keep their level.
     levels = dict(vnf.scale_levels)
     for index, target in enumerate(request.scale_info or ()):
@@ -70,21 +71,21 @@ async def accept_level(on: RequestServices, instance_id: str, asked: Asked[Scale
             raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
         levels[target.aspect_id] = target.scale_level
     chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, None, "scaleInfo")
-    return await _begin(on, kind, vnf, chosen, asked)
+    return await _checked(on, kind, vnf, chosen, asked)
 
 
-async def _begin(
+async def _checked(
     on: RequestServices,
     kind: VnfKind,
     vnf: UnderChange,
     levels: Levels,
     asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
-) -> str:
+) -> CheckedRequest:
     is_scale = isinstance(asked.request, ScaleVnfRequest)
     check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
     draft = await kind.scale(vnf, levels, asked)
     warnings = await unread_in(on, draft, asked, vnf.flavour)
-    return await on.acceptance.accept(
+    return CheckedRequest(
         vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour, warnings=warnings
     )
 

@@ -10,6 +10,7 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
@@ -21,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts, scripts_of
 
 
-async def accept(
+async def checked(
     on: RequestServices,
     instance_id: str,
     asked: Asked[TerminateVnfRequest],
@@ -29,8 +30,8 @@ async def accept(
     check: Callable[[Stored], None] = any_state,
     is_removal: bool = False,
     gives_up_waiting: bool = False,
-) -> str:
-    """Accept a terminate; return the occurrence's id. ``is_removal``: the instance is to be deleted at the end.
+) -> CheckedRequest:
+    """Return a terminate that can be accepted. ``is_removal``: the instance is to be deleted at the end.
 
     ``gives_up_waiting``: objects of a CNF that are not gone after a short time are left.
 
@@ -69,9 +70,7 @@ async def accept(
             }
         )
     warnings = await unread_in(on, draft, asked, flavour)
-    return await on.acceptance.accept(
-        stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour, warnings=warnings
-    )
+    return CheckedRequest(stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour, warnings=warnings)
 
 
 async def _package(on: RequestServices, record: InstanceRecord) -> tuple[PackageRef, Flavour | None]:
