@@ -207,6 +207,8 @@ class TaskProgressed(Event, kind="mgmt.task.progressed", by=EVERY_WORKER):
     duration_s: float | None = None
     code: str = ""
     """The code of the error with which it failed, or because of which a command is tried again (task ``wait``)."""
+    obstacles: tuple[ErrorText, ...] = ()
+    """The first ones of the objects that the task waits for now, each with its state; ``message`` names the last that changed."""
     since: datetime | None = None
     """Task ``wait``: when the wait began. Without ``code`` its command waits for something by itself, and nothing has failed."""
     tries: int | None = None

@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kubevnfm_events import Event
+from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge, lacks_status, last_condition
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
@@ -271,6 +274,40 @@ def test_a_crashing_pod_is_no_final_failure() -> None:
     young = judge(obj("Pod", created_s_ago=20, containerStatuses=waiting("ErrImagePull")), Observation(now=NOW))
     assert young.again_in_s == pytest.approx(40.0)
     assert "ErrImagePull: m" in young.message
+
+
+def test_a_crashing_container_says_how_it_ended() -> None:
+    """CR-025: kubelet's own message says only that it is not started again yet."""
+    (status,) = waiting("CrashLoopBackOff")
+    for ended, said in (
+        ({"exitCode": 137, "reason": "OOMKilled"}, "CrashLoopBackOff: m; it last ended with exit code 137 (OOMKilled)"),
+        ({"exitCode": 1}, "CrashLoopBackOff: m; it last ended with exit code 1"),
+        ("nonsense", "CrashLoopBackOff: m"),
+    ):
+        pod = obj("Pod", phase="Running", containerStatuses=[{**status, "lastState": {"terminated": ended}}])
+        assert judge(pod, Observation(now=NOW)).message.endswith(said)
+
+
+async def test_each_report_of_progress_names_all_that_is_awaited() -> None:
+    """A report replaces the one before, so that it would hide an object whose state has not changed since."""
+    reports: list[TaskProgressed] = []
+
+    async def publish(event: Event) -> None:
+        assert isinstance(event, TaskProgressed)
+        reports.append(event)
+
+    progress = Progress("ready", publish)
+    stuck, slow = {"Deployment d/web": "0 of 1 ready, pod web-1: no image"}, {"Service d/web": "no address"}
+    await progress.on_all({**stuck, **slow}, done=0, total=2)
+    await progress.on_all({**stuck, **slow}, done=0, total=2)
+    assert len(reports) == 2
+    assert reports[-1].message == "Service d/web: no address"
+    assert reports[-1].obstacles == ("Deployment d/web: 0 of 1 ready, pod web-1: no image", "Service d/web: no address")
+    await progress.on_all(slow, done=1, total=2)
+    assert [(each.done, each.obstacles) for each in reports[2:]] == [(1, ("Service d/web: no address",))]
+    await progress.on_all({str(number): "x" * 4000 for number in range(50)}, done=0, total=50)
+    assert len(reports[-1].obstacles) == 10
+    assert all(len(each) <= 1000 for each in reports[-1].obstacles)
 
 
 def test_a_deployment_reports_its_progress() -> None:

@@ -58,6 +58,8 @@ class Task(Shown):
     """When the wait began, of the task ``wait``."""
     tries: int | None = None
     """How often the command was tried in a row, of the task ``wait``."""
+    obstacles: list[str] | None = None
+    """The first ones of the objects that it waits for now, each with its state."""
 
 
 class Node(Shown):

@@ -259,11 +259,19 @@ def trouble_of_pod(body: Body) -> str | None:
             waiting = field_at(container, "state", "waiting") or {}
             if waiting.get("reason") in _TROUBLES:
                 message = waiting.get("message") or waiting["reason"]
-                return f"container {container.get('name')}: {waiting['reason']}: {message}"
+                return f"container {container.get('name')}: {waiting['reason']}: {message}{_last_end(container)}"
     scheduled = condition(body, "PodScheduled") or {}
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         return f"unschedulable: {scheduled.get('message', '')}".rstrip(": ")
     return None
+
+
+def _last_end(container: Body) -> str:
+    """Return how a container ended before it waits: kubelet says of one that crashes only for how long it is not started."""
+    code, reason = (field_at(container, "lastState", "terminated", name) for name in ("exitCode", "reason"))
+    if not isinstance(code, int):
+        return ""
+    return f"; it last ended with exit code {code}" + (f" ({reason})" if isinstance(reason, str) else "")
 
 
 def age_s(body: Body, now: datetime) -> float:

@@ -154,11 +154,10 @@ class ReadinessWait:
                 verdicts = {
                     key: replace(each, message=self.cluster.masked(each.message)) for key, each in verdicts.items()
                 }
-                for key, verdict in verdicts.items():
-                    if not verdict.is_current:
-                        message = verdict.message or verdict.status
-                        done, total = beside + len(ready), beside + len(awaited)
-                        await progress.on(str(key), message, done=done, total=total)
+                waiting = {
+                    str(key): each.message or each.status for key, each in verdicts.items() if not each.is_current
+                }
+                await progress.on_all(waiting, done=beside + len(ready), total=beside + len(awaited))
                 self._check_failures(verdicts)
                 if left_s <= 0:
                     late = {key: verdicts[key] for key in verdicts if key in ends and ends[key] <= now}

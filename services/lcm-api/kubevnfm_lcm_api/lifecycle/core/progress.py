@@ -51,6 +51,7 @@ class Progress:
             **({"done": event.done, "total": event.total} if event.total is not None else {}),
             **({"durationS": event.duration_s} if event.duration_s is not None else {}),
             **({"code": event.code} if event.code else {}),
+            **({"obstacles": list(event.obstacles)} if event.obstacles else {}),
             **({"since": rfc3339(event.since)} if event.since is not None else {}),
             **({"tries": event.tries} if event.tries is not None else {}),
         }
