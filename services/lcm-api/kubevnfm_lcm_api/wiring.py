@@ -173,7 +173,9 @@ def _views(
     backends: Backends, events: notifications.NotificationParts, vims: Vims, ends: OperationEnds
 ) -> ViewServices:
     runs = EarlierRuns(backends.store)
-    return ViewServices(events.services.feed.position, stream_operation, vims, runs, ends, Followers())
+    return ViewServices(
+        events.services.feed.position, stream_operation, vims, runs, backends.bus.is_ready, ends, Followers()
+    )
 
 
 def _context(settings: Settings, backends: Backends, events: notifications.NotificationParts) -> HttpContext:

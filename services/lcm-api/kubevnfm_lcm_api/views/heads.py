@@ -43,10 +43,16 @@ def head_of(body: JsonMapping, root: str) -> JsonObject:
 
 
 def found_of(
-    record: OccurrenceRecord, tasks: Sequence[JsonObject], runs: Sequence[Run], now: datetime, root: str
+    record: OccurrenceRecord,
+    tasks: Sequence[JsonObject],
+    runs: Sequence[Run],
+    now: datetime,
+    root: str,
+    *,
+    is_broker_away: bool,
 ) -> JsonObject:
     """Return why the operation is as it is, what can be done, and how long it will still take, as far as that is known."""
-    situation = Situation(record, tasks, now, usual_s=usual_s(runs, record))
+    situation = Situation(record, tasks, now, usual_s=usual_s(runs, record), is_broker_away=is_broker_away)
     cause, left = cause_of(situation), estimated(runs, record, now)
     return {
         **({"cause": cause.model_dump(exclude_none=True)} if cause is not None else {}),

@@ -52,7 +52,7 @@ async def _view(request: web.Request) -> JsonObject:
     return {
         "sequence": sequence,
         **head_of(stored.body, root),
-        **found_of(record, tasks, runs, now, root),
+        **found_of(record, tasks, runs, now, root, is_broker_away=not await views(request).is_broker_ready()),
         "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
         **({"warnings": [each.model_dump(exclude_none=True) for each in record.warnings]} if record.warnings else {}),
         "waits": waits_of(record, tasks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -33,6 +33,7 @@ class ViewServices:
     operation_events: OperationEvents
     vims: Vims
     earlier_runs: EarlierRuns
+    is_broker_ready: Callable[[], Awaitable[bool]]
     ends: OperationEnds
     followers: Followers
 

@@ -123,6 +123,7 @@ def test_the_error_of_the_failed_step_is_the_cause_and_retry_comes_first() -> No
         ("vim-unavailable", "Keystone (https://u:pw@keystone.example/v3?token=t): connection refused", "vim-away", 'Keystone of the VIM does not answer: "connection refused".'),
         ("service-unavailable", "infra-k8s does not answer (ClientConnectorError)", "service-away", "The service infra-k8s does not answer."),
         ("resource-busy", "VDU1 is being changed", "resource-busy", "VDU1 is being changed."),
+        ("", "the graceful timeout of the request ends at 2026-11-20T12:09:00.000Z", "graceful-timeout", "The machines have time to end their work: the graceful timeout of the request ends at 2026-11-20T12:09:00.000Z."),
         ("", "VDU1 is being changed", "waits", '"Delete the virtual resources" waits: "VDU1 is being changed".'),
     ],
 )  # fmt: skip
@@ -155,10 +156,12 @@ def test_an_object_that_stands_still_while_others_are_made_is_the_cause() -> Non
 def test_the_reason_for_which_a_step_has_waited_is_deeper_than_its_deadline() -> None:
     record = running()
     waited = {**wait(record, "vim-unavailable", "Heat: no answer in time"), "state": "failed"}
+    over = {**wait(record, "vim-unavailable", "Heat: no answer in time"), "state": "finished"}
     late = failed(record, "step-unanswered", "no answer within 3600 s; is its service running?")
     assert (
         cause(late).text == "The service infra-openstack has not answered for this step within 3600 s: is it running?"
     )
+    assert cause(late, over).code == "service-away"
     assert cause(late, waited).text == 'Heat of the VIM does not answer: "no answer in time".'
 
 

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.views.causes.wording import duration
 
 _WAIT_TASK: Final = "wait"
 _OPEN: Final = frozenset({"started", "progressed"})
+_ENDED_WELL: Final = frozenset({"finished", "skipped"})
 _WAIT: Final = re.compile(r"wait(?:ing|ed) since (\S{1,40}?): (.*)", re.DOTALL)
 """The message of a worker whose command waits for something outside (`kubevnfm_worker.news`)."""
 _SLOW_FACTOR: Final = 2.0
@@ -93,7 +94,7 @@ def _tasks(situation: Situation) -> Iterator[Evidence]:
     for task, step in newest:
         if task.get("task") == _WAIT_TASK or (is_open := _is_open(task, step)) is None:
             continue
-        since = task.get("startedAt") or task.get("updatedAt")
+        since = task.get("saidAt") or task.get("startedAt") or task.get("updatedAt")
         texts = [*(task.get("obstacles") or ()), str(task.get("message", ""))]
         for text in texts:
             if text:
@@ -102,7 +103,9 @@ def _tasks(situation: Situation) -> Iterator[Evidence]:
 
 def _is_open(task: JsonObject, step: PlannedStep) -> bool | None:
     """Return whether the task stands still now; None if it says nothing about the present state of its step."""
-    if step.is_running and task.get("attempt", 0) == step.attempt:
+    if task.get("attempt", 0) != step.attempt or task.get("state") in _ENDED_WELL:
+        return None
+    if step.is_running:
         return True if task.get("state") in _OPEN else None
     return False if step.state is StepState.FAILED else None
 

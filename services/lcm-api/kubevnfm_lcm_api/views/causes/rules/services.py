@@ -231,6 +231,12 @@ SERVICES: Final = (
         named="service",
     ),
     rule(
+        "graceful-timeout",
+        "The machines have time to end their work: the graceful timeout of the request ends at {until}.",
+        "Wait for it; a termination with FORCEFUL would not have waited",
+        text=r"the graceful timeout of the request ends at (?P<until>[\dTZ:.+-]{10,40})",
+    ),
+    rule(
         "cancelled",
         "A caller cancelled the operation, so it rests until it is retried, rolled back or failed.",
         "Decide how the operation ends",
