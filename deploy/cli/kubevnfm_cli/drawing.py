@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_cli.json_types import JsonObject, objects, part
-from kubevnfm_cli.lines import cause_lines, next_lines, seconds
+from kubevnfm_cli.lines import cause_lines, next_lines, seconds, warnings_of
 from kubevnfm_cli.nouns import ago, duration, moment
 from kubevnfm_cli.output import colour_of
 from kubevnfm_cli.progress import WAIT, Operation
@@ -23,7 +23,6 @@ _MARKS: Final = {
 _WAITING: Final = ("·", "dim")
 _RUNNING: Final = frozenset({"asked", "undoing", "failed"})
 _MOST_TASKS: Final = 12
-_MOST_WARNINGS: Final = 20
 
 
 def operation_text(screen: Screen, operation: Operation) -> str:
@@ -34,7 +33,11 @@ def operation_text(screen: Screen, operation: Operation) -> str:
 def operation_lines(screen: Screen, operation: Operation, *, is_whole: bool, room: int = 10_000) -> list[str]:
     """Return an operation as lines; at most ``room`` of them, in which done and waiting steps give way."""
     head = _head(screen, operation, is_whole=is_whole)
-    tail = [*_blocking(screen, operation), *_next(screen, operation.view), *_warnings(screen, operation.view, is_whole)]
+    tail = [
+        *_blocking(screen, operation),
+        *_next(screen, operation.view),
+        *(_warnings(screen, operation.view) if is_whole else []),
+    ]
     steps = _step_lines(screen, operation, is_whole=is_whole)
     left = max(room - len(head) - len(tail), 3)
     if len(steps) > left:
@@ -158,9 +161,5 @@ def _next(screen: Screen, view: JsonObject) -> list[str]:
     return ["next:", *(f"  {screen.paint(f'{command:<{width}}', 'cyan')}  {text}" for command, text in found)]
 
 
-def _warnings(screen: Screen, view: JsonObject, is_whole: bool) -> list[str]:
-    found = view.get("warnings")
-    if not is_whole or not isinstance(found, list) or not found:
-        return []
-    texts = [one.get("text") if isinstance(one, dict) else one for one in found[:_MOST_WARNINGS]]
-    return ["warnings:", *(screen.paint(f"  {printable(text, 500)}", "yellow") for text in texts)]
+def _warnings(screen: Screen, view: JsonObject) -> list[str]:
+    return [screen.paint(f"warning: {text}", "yellow") for text in warnings_of(view)]

@@ -116,11 +116,13 @@ class Lines:
         self._trouble = trouble
         self._cause: Sequence[str] = ()
         self._known: set[object] = set()
+        self._state: object = None
 
     def begin(self, operation: Operation) -> None:
         """Show what has happened so far."""
         for line in lines.lines_so_far(operation):
             self._say(line)
+        self._state = operation.view.get("state")
         self._known = {(step.get("name"), step.get("state"), step.get("attempt")) for step in operation.steps}
         self.state(operation)
 
@@ -132,6 +134,10 @@ class Lines:
             state = words.get(str(data.get("state")), data.get("state"))
             if (data.get("step"), state, data.get("attempt", 1)) in self._known:
                 return
+        if event.kind == "lcm.operation.changed":
+            if data.get("state") == self._state:
+                return
+            self._state = data.get("state")
         line = lines.line_of(event)
         if line is not None:
             self._say(line)

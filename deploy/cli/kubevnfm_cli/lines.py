@@ -13,6 +13,7 @@ from kubevnfm_cli.progress import RESTS, WAIT, Operation
 from kubevnfm_cli.terminal import printable
 
 _TEXT: Final = 1000
+_MOST_WARNINGS: Final = 50
 _WORDS: Final = {
     "started": "begins",
     "asked": "begins",
@@ -54,6 +55,8 @@ def lines_so_far(operation: Operation) -> Iterator[str]:
     for task in operation.tasks():
         at = _time(task.get("updatedAt"))
         found.append((at, _task_line(at, task, task.get("durationS")).removeprefix(f"{at} ")))
+    began = _time(view.get("startTime"))
+    found += [(began, f"warning: {text}") for text in warnings_of(view)]
     found.sort(key=lambda one: one[0])
     yield from (f"{at} {text}" for at, text in found)
     yield f"{_time(view.get('stateEnteredTime'))} {printable(view.get('operation'))} {printable(view.get('state'))}"
@@ -81,6 +84,20 @@ def next_lines(view: JsonObject) -> list[tuple[str, str]]:
         for one in found
         if isinstance(one, dict)
     ]
+
+
+def warnings_of(view: JsonObject) -> list[str]:
+    """Return the parts of the request that are not used, each as one sentence with the name that is meant."""
+    found = view.get("warnings")
+    return [_warning(one) for one in found[:_MOST_WARNINGS]] if isinstance(found, list) else []
+
+
+def _warning(one: object) -> str:
+    if not isinstance(one, dict):
+        return printable(one, _TEXT)
+    text = printable(one.get("text") or one.get("field"), _TEXT)
+    near = one.get("nearest")
+    return f"{text}; did you mean {printable(near)}?" if near and str(near) not in text else text
 
 
 def seconds(step: JsonObject) -> float | None:

@@ -41,14 +41,13 @@ def read_list(gateway: Gateway, noun: Noun, query: Mapping[str, str | Sequence[s
         items += noun.items(reply.json())
         following = reply.next
     has_more = bool(following) or len(items) > limit
-    return Listed(_whole(body, noun, items[:limit]), items[:limit], has_more)
+    return Listed(_whole(body, items[:limit]), items[:limit], has_more)
 
 
-def _whole(body: Any, noun: Noun, items: list[JsonObject]) -> Any:
+def _whole(body: Any, items: list[JsonObject]) -> Any:
     if not isinstance(body, dict):
         return items
-    name = f"{noun.inside}s" if noun.inside and f"{noun.inside}s" in body else "items"
-    return {**{key: value for key, value in body.items() if key != "next"}, name: items}
+    return {**{key: value for key, value in body.items() if key != "next"}, "items": items}
 
 
 def read_one(gateway: Gateway, noun: Noun, identifier: str) -> JsonObject:
@@ -59,6 +58,12 @@ def read_one(gateway: Gateway, noun: Noun, identifier: str) -> JsonObject:
 def one_path(noun: Noun, identifier: str) -> str:
     """Return the path of one thing; the id of a region has a slash, which stays."""
     return f"{noun.one_path or noun.list_path}/{quote(identifier)}"
+
+
+def changed_path(noun: Noun, identifier: str = "") -> str:
+    """Return the path at which things of a kind are created, or one is deleted."""
+    base = noun.api_path or noun.one_path or noun.list_path
+    return f"{base}/{quote(identifier)}" if identifier else base
 
 
 def resolve(gateway: Gateway, noun: Noun, text: str) -> str:

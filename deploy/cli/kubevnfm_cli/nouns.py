@@ -27,12 +27,14 @@ class Noun:
     """The name by which people call it, or None."""
     one_path: str = ""
     """The path that one thing is below, if it is another one."""
+    api_path: str = ""
+    """The path at which one is created and deleted, if it is another one."""
     inside: str = ""
-    """The attribute that has the things of a list, or the one thing (``vims`` and ``vim``)."""
+    """The attribute that has the thing in requests and answers of that path (``vim``)."""
 
     def items(self, body: object) -> list[JsonObject]:
         """Return the things of a list's body."""
-        found = body.get(f"{self.inside}s", body.get("items")) if isinstance(body, dict) else body
+        found = body.get("items") if isinstance(body, dict) else body
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     def item(self, body: JsonObject) -> JsonObject:
@@ -93,6 +95,13 @@ def _steps(one: JsonObject) -> str | None:
 def _running(one: JsonObject) -> str | None:
     operation = one.get("operation")
     return f"{operation.get('operation')} {operation.get('state')}" if isinstance(operation, dict) else None
+
+
+def _nodes(one: JsonObject) -> str | None:
+    capacity = one.get("capacity")
+    if not isinstance(capacity, dict) or capacity.get("nodes") is None:
+        return None
+    return f"{capacity.get('nodesReady', '?')}/{capacity['nodes']}"
 
 
 def _why(one: JsonObject) -> object:
@@ -172,20 +181,27 @@ _VIM: Final = Noun(
     "vim",
     ("vims",),
     "VIMs: OpenStack clouds and Kubernetes clusters",
-    "/v1.0/vims",
+    "/kubevnfm/v1/vims",
     Table(
         "vim",
         (
             _ID,
             Column("NAME", value_at("name")),
             Column("TYPE", value_at("type")),
-            Column("STATUS", value_at("status"), is_state=True),
-            Column("DEFAULT", value_at("is_default")),
-            Column("URL", value_at("auth_url"), is_wide=True),
-            Column("REASON", value_at("status_reason")),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("SINCE", age("since")),
+            Column("VNFS", value_at("vnfCount")),
+            Column("DAYS", value_at("credentialsEnd", "daysLeft")),
+            Column("DEFAULT", value_at("isDefault"), is_wide=True),
+            Column("VERSION", value_at("kubernetesVersion"), is_wide=True),
+            Column("CHECKED", age("lastCheck"), is_wide=True),
+            Column("NODES", _nodes, is_wide=True),
+            Column("ENDPOINT", value_at("endpoint"), is_wide=True),
+            Column("WHY", either("text", "lastError")),
         ),
     ),
     value_at("name"),
+    api_path="/v1.0/vims",
     inside="vim",
 )
 _REGION: Final = Noun(

@@ -6,6 +6,7 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, Fault
 from kubevnfm_cli.following import SUCCESS, read_operation, seconds_of, wait
 from kubevnfm_cli.gateway import Reply
+from kubevnfm_cli.lines import warnings_of
 from kubevnfm_cli.terminal import printable
 
 
@@ -35,6 +36,8 @@ def proceed(call: Call, operation_id: str, success: frozenset[str] = SUCCESS) ->
     if call.format.is_for_people or call.format.kind == "name":
         call.out.say(f"op/{printable(operation_id)}")
         if call.format.is_for_people:
+            for text in warnings_of(read_operation(call.gateway, operation_id).view):
+                call.note(call.err.paint(f"warning: {text}", "yellow"))
             call.note(f"accepted; kubevnfm wait op {printable(operation_id)} follows it")
         return DONE
     from kubevnfm_cli.nouns import noun_of

@@ -10,6 +10,7 @@ import pytest
 from callers.command_line import Ran, kubevnfm
 from kubevnfm_cli.bodies import read_body, with_parameters
 from kubevnfm_cli.faults import UsageFault
+from kubevnfm_cli.nouns import NOUNS
 from worlds.lcm_world import SAMPLES, World
 
 
@@ -88,6 +89,25 @@ async def test_cancel_stops_an_operation_and_fail_gives_it_up(vm: World) -> None
     assert (cancelled.code, "FAILED_TEMP after" in cancelled.out) == (0, True)
     assert (await run(vm, "fail", operation_id)).out == f"op/{operation_id}\n"
     assert (await vm.operation(operation_id))["operationState"] == "FAILED"
+
+
+async def test_things_of_each_kind_are_listed_and_described(world: World) -> None:
+    world.vims.add("vim-1", "openstack")
+    world.regions.add("plant/one", "vim-2")
+    for noun in NOUNS:
+        listed = await run(world, "get", noun.name, "-o", "json")
+        assert (listed.code, listed.err) == (0, ""), noun.name
+    assert (await run(world, "get", "vims")).out.splitlines()[1].startswith("vim-1 ")
+    assert (await run(world, "get", "region/plant/one", "-o", "name")).out == "region/plant/one\n"
+    assert "plant/one" in (await run(world, "describe", "region", "one")).out
+
+
+async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: World) -> None:
+    instance = await vm.create()
+    started = await run(vm, "instantiate", instance, "-f", str(REQUEST), "--set", "some-thing=x")
+    assert started.code == 0
+    assert "warning: " in started.err
+    assert started.err.splitlines()[-1].startswith("accepted; kubevnfm wait op ")
 
 
 async def test_events_and_logs_are_shown(vm: World) -> None:

@@ -1,4 +1,4 @@
-"""A user's client of the gateway: a thin HTTP client for the command line, the demo and scripts."""
+"""A user's client of the gateway for asyncio: a thin HTTP client for the demos and scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import aiohttp
 from kubevnfm_kit.errors import VnfmError
@@ -18,9 +18,6 @@ from kubevnfm_kit.settings import ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from pydantic import SecretStr
 from pydantic_settings import SettingsConfigDict
-
-TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK", "FAILED_TEMP"})
-"""States in which an operation waits for an operator, or has ended."""
 
 
 class ClientSettings(ServiceSettings):

@@ -17,17 +17,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kubevnfm_cli.contexts import Context
+from kubevnfm_cli.credentials import Authentication
+from kubevnfm_cli.following import Lines, follow
+from kubevnfm_cli.gateway import Gateway
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm.client import GatewayClient
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
-from kubevnfm.watch import follow, say
+
+_LONGEST_S: Final = 7200.0
 
 
 class DemoFailed(VnfmError):
     """The demo did not reach its result."""
+
+
+def say(line: str) -> None:
+    """Print a line at once: this is the command line's output, not a log."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 @asynccontextmanager
@@ -176,9 +187,21 @@ async def remove(client: GatewayClient, instance_id: str, sample: str) -> None:
 
 async def carry_out(client: GatewayClient, instance_id: str, task: str, request: JsonObject) -> None:
     """Carry an operation out and show its progress. Raises DemoFailed."""
-    view = await follow(client, instance_id, lambda: client.start(instance_id, task, request))
+    operation_id = await client.start(instance_id, task, request)
+    view = await asyncio.to_thread(_followed, client.url, operation_id)
     if view["state"] != "COMPLETED":
         raise DemoFailed(f"{task} ended {view['state']}: {view.get('error', {}).get('detail', '')}")
+
+
+def _followed(url: str, operation_id: str) -> JsonObject:
+    """Show an operation as ``kubevnfm wait`` does until it rests; return its view. Raises DemoFailed."""
+
+    def refuse(trouble: str) -> None:
+        # The gateway is in this process: it does not come back.
+        raise DemoFailed(trouble)
+
+    gateway = Gateway(url, Authentication(Context(url), {}))
+    return follow(gateway, operation_id, Lines(say, refuse), until=time.monotonic() + _LONGEST_S).view
 
 
 async def inventory(endpoints: JsonObject) -> JsonObject:

@@ -17,11 +17,11 @@ from kubevnfm.demo import (
     register_openstack,
     remove,
     request_of,
+    say,
     show_cluster,
     show_vims_left,
     upload,
 )
-from kubevnfm.watch import say
 
 MACHINES: Final = "cluster"
 PROVIDERS: Final = "capi-management"

@@ -21,10 +21,10 @@ from kubevnfm.demo import (
     register_openstack,
     remove,
     request_of,
+    say,
     show_cluster,
     upload,
 )
-from kubevnfm.watch import say
 
 SAMPLE: Final = "storage"
 _PAUSE_S: Final = 0.2

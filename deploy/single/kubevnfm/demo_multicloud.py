@@ -12,8 +12,7 @@ import asyncssh
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm.client import GatewayClient
-from kubevnfm.demo import Demo, DemoFailed, carry_out, register_openstack, remove, request_of, show_cluster, upload
-from kubevnfm.watch import say
+from kubevnfm.demo import Demo, DemoFailed, carry_out, register_openstack, remove, request_of, say, show_cluster, upload
 
 _API: Final = "/multicloud/v1"
 _REGIONS: Final = ("plant-1", "plant-2")

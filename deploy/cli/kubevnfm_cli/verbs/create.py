@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_cli import bodies
+from kubevnfm_cli import bodies, lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.nouns import Noun, noun_of
@@ -48,7 +48,7 @@ def run(call: Call) -> int:
         )
     elif any(getattr(given, name) for name in _FLAGS) or (given.file is None and noun.name != "pkg"):
         raise UsageFault(f"create {noun.name}: -f FILE expected")
-    made = call.gateway.call("POST", noun.one_path or noun.list_path, _wrapped(noun, body)).object()
+    made = call.gateway.call("POST", lists.changed_path(noun), _wrapped(noun, body)).object()
     if call.format.is_for_people:
         call.out.say(f"{noun.name}/{printable(noun.table.id_of(noun.item(made)))}")
     else:

@@ -37,6 +37,6 @@ def run(call: Call) -> int:
     found = [lists.resolve(call.gateway, noun, one) for one in wanted]
     for one in found:
         if not given.dry_run:
-            call.gateway.call("DELETE", lists.one_path(noun, one))
+            call.gateway.call("DELETE", lists.changed_path(noun, one))
         call.out.say(f"{noun.name}/{printable(one)}{' would be deleted' if given.dry_run else ''}")
     return DONE
