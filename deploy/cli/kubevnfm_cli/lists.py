@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from kubevnfm_cli.faults import Refused, UsageFault
+from kubevnfm_cli.faults import Fault, Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
-from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.json_types import JsonObject, objects
 from kubevnfm_cli.nouns import Noun
 from kubevnfm_cli.terminal import printable
 
@@ -76,18 +76,42 @@ def resolve(gateway: Gateway, noun: Noun, text: str) -> str:
         raise UsageFault(f"an id or a name of a {noun.name} expected")
     if _UUID.fullmatch(text):
         return text.lower()
-    items = read_list(gateway, noun, {}, _SEARCHED).items
-    ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
-    if text in ids:
-        return text
-    found = [each for each, name in ids.items() if name == text] or [each for each in ids if each.startswith(text)]
+    found = _searched(gateway, noun, text) if noun.searched_as else _listed(gateway, noun, text)
     if not found:
         raise Refused(404, f"no {noun.name} has the name {printable(text)}, or an id that begins so")
     if len(found) > 1:
-        shown = ", ".join(f"{each} ({ids[each]})" if ids[each] else each for each in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise UsageFault(f"{printable(text)} is ambiguous: {shown}{more}")
-    return found[0]
+        shown = ", ".join(f"{one} ({name})" if name else one for one, name in list(found.items())[:_SHOWN])
+        more = " and more" if len(found) > _SHOWN else ""
+        raise UsageFault(f"{printable(text)} is ambiguous: {printable(shown, 2000)}{more}")
+    return next(iter(found))
+
+
+def _searched(gateway: Gateway, noun: Noun, text: str) -> dict[str, object]:
+    """Return the candidates by the gateway's search: the one with that id, those with that name, or those whose id begins so."""
+    body = gateway.get("/kubevnfm/v1/search", {"q": text, "kind": noun.searched_as}).object()
+    for away in objects(body.get("away")):
+        raise Fault(f"{noun.name} {printable(text)} cannot be looked up: {printable(away.get('text'))}")
+    hits = objects(body.get("items"))
+
+    def named(found_by: str, *, is_exact: bool) -> dict[str, object]:
+        return {
+            str(hit.get("id")): hit.get("name")
+            for hit in hits
+            if hit.get("foundBy") == found_by and hit.get("isExact") is is_exact
+        }
+
+    by_name = {} if noun.name == "op" else named("name", is_exact=True)
+    return named("id", is_exact=True) or by_name or named("vnfdId", is_exact=True) or named("id", is_exact=False)
+
+
+def _listed(gateway: Gateway, noun: Noun, text: str) -> dict[str, object]:
+    """Return the candidates of a short list."""
+    items = read_list(gateway, noun, {}, _SEARCHED).items
+    ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
+    if text in ids:
+        return {text: ids[text]}
+    by_name: dict[str, object] = {one: name for one, name in ids.items() if name == text}
+    return by_name or {one: name for one, name in ids.items() if one.startswith(text)}
 
 
 def pairs(words: Sequence[str], option: str) -> dict[str, list[str]]:

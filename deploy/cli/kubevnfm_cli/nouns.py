@@ -27,6 +27,8 @@ class Noun:
     """The name by which people call it, or None."""
     one_path: str = ""
     """The path that one thing is below, if it is another one."""
+    searched_as: str = ""
+    """The word of the gateway's search; without it, the list is read to find a name."""
     api_path: str = ""
     """The path at which one is created and deleted, if it is another one."""
     inside: str = ""
@@ -104,6 +106,15 @@ def _nodes(one: JsonObject) -> str | None:
     return f"{capacity.get('nodesReady', '?')}/{capacity['nodes']}"
 
 
+def _warning_count(one: JsonObject) -> object:
+    found = one.get("warnings")
+    return len(found) if isinstance(found, list) else one.get("warningCount")
+
+
+def _failure(one: JsonObject) -> object:
+    return part(one, "failure", "text") or part(one, "onboardingFailureDetails", "detail")
+
+
 def _why(one: JsonObject) -> object:
     return part(one, "cause", "text") or part(one, "error", "detail")
 
@@ -134,6 +145,7 @@ _VNF: Final = Noun(
     ),
     either("name", "vnfInstanceName"),
     one_path="/vnflcm/v2/vnf_instances",
+    searched_as="instance",
 )
 _OP: Final = Noun(
     "op",
@@ -156,12 +168,13 @@ _OP: Final = Noun(
         ),
     ),
     lambda one: None,
+    searched_as="operation",
 )
 _PKG: Final = Noun(
     "pkg",
     ("pkgs", "package", "packages"),
     "VNF packages",
-    "/vnfpkgm/v2/vnf_packages",
+    "/kubevnfm/v1/packages",
     Table(
         "pkg",
         (
@@ -171,11 +184,16 @@ _PKG: Final = Noun(
             Column("ONBOARDING", value_at("onboardingState"), is_state=True),
             Column("STATE", value_at("operationalState"), is_state=True),
             Column("USAGE", value_at("usageState")),
-            Column("VNFD", value_at("vnfdId")),
-            Column("FAILURE", value_at("onboardingFailureDetails", "detail"), is_wide=True),
+            Column("WARNINGS", _warning_count),
+            Column("AGE", age("createdAt")),
+            Column("PROVIDER", value_at("vnfProvider"), is_wide=True),
+            Column("VNFD", value_at("vnfdId"), is_wide=True),
+            Column("WHY", _failure),
         ),
     ),
     value_at("vnfProductName"),
+    one_path="/vnfpkgm/v2/vnf_packages",
+    searched_as="package",
 )
 _VIM: Final = Noun(
     "vim",
@@ -202,6 +220,7 @@ _VIM: Final = Noun(
     ),
     value_at("name"),
     api_path="/v1.0/vims",
+    searched_as="vim",
     inside="vim",
 )
 _REGION: Final = Noun(
@@ -243,6 +262,7 @@ _LINK: Final = Noun(
         ),
     ),
     value_at("name"),
+    searched_as="virtual-link",
 )
 _VOLUME: Final = Noun(
     "volume",
@@ -263,6 +283,7 @@ _VOLUME: Final = Noun(
         ),
     ),
     value_at("name"),
+    searched_as="persistent-volume",
 )
 _SUB: Final = Noun(
     "sub",

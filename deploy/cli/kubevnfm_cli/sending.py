@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, Fault
 from kubevnfm_cli.following import SUCCESS, read_operation, seconds_of, wait
-from kubevnfm_cli.gateway import Reply
+from kubevnfm_cli.gateway import Query, Reply
+from kubevnfm_cli.json_types import objects
 from kubevnfm_cli.lines import warnings_of
+from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import printable
 
 
@@ -18,6 +22,43 @@ def add_wait_options(parser: Parser) -> None:
     parser.add_argument(
         "--timeout", metavar="TIME", help="with --wait: end with exit code 3 after 90s, 10m or 1h30m (default: never)"
     )
+
+
+def add_dry_run(parser: Parser) -> None:
+    """Add ``--dry-run``."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check the request as any other, show the plan, and begin nothing"
+    )
+
+
+def dry_run_query(call: Call) -> Query:
+    """Return the query of a request that is to begin nothing, if that is what was asked."""
+    return {"dry_run": "true" if call.given.dry_run else None}
+
+
+def show_plan(call: Call, reply: Reply) -> int:
+    """Show what a request would begin; return the exit code."""
+    if reply.status != HTTPStatus.OK:
+        # An older gateway does not know the parameter.
+        raise Fault(f"the gateway has no dry runs: it has accepted the request: {reply.headers.get('Location')}")
+    body = reply.object()
+    if not call.format.is_for_people:
+        show_body(call, body)
+        return DONE
+    plan = objects(body.get("plan"))
+    call.out.say(
+        f"{printable(body.get('operation') or call.verb)} would have {len(plan)} steps, as far as they are known:"
+        if plan
+        else "the request is valid; nothing was done"
+    )
+    numbers = {step.get("name"): number for number, step in enumerate(plan, 1)}
+    for number, step in enumerate(plan, 1):
+        before = step.get("after")
+        after = ", ".join(str(numbers[one]) for one in before if one in numbers) if isinstance(before, list) else ""
+        call.out.say(f"  {number:>2}  {printable(step.get('title'))}{f'  (after {after})' if after else ''}")
+    for text in warnings_of(body):
+        call.note(call.err.paint(f"warning: {text}", "yellow"))
+    return DONE
 
 
 def started(call: Call, reply: Reply, success: frozenset[str] = SUCCESS) -> int:

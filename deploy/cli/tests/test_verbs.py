@@ -28,7 +28,7 @@ REQUEST = SAMPLES / "vm/requests/instantiate.json"
 
 
 async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: World) -> None:
-    package = (await run(vm, "get", "pkg", "-o", "jsonpath={[0].id}")).out.strip()
+    package = (await run(vm, "get", "pkg", "-o", "jsonpath={.items[0].id}")).out.strip()
     made = await run(vm, "create", "vnf", "--package", package, "--name", "web", "--metadata", "team=a")
     assert (made.code, made.err) == (0, "")
     instance = made.out.strip().removeprefix("vnf/")
@@ -104,7 +104,14 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
 
 async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: World) -> None:
     instance = await vm.create()
-    started = await run(vm, "instantiate", instance, "-f", str(REQUEST), "--set", "some-thing=x")
+    words = ("instantiate", instance, "-f", str(REQUEST), "--set", "some-thing=x")
+    planned = await run(vm, *words, "--dry-run")
+    assert planned.code == 0
+    assert planned.out.splitlines()[1:] == ["   1  Create the virtual resources"]
+    assert planned.err.startswith("warning: ")
+    assert (await run(vm, *words, "--dry-run", "-o", "jsonpath={.operation}")).out == "INSTANTIATE\n"
+    assert (await run(vm, "get", "op")).err == "nothing found\n"
+    started = await run(vm, *words)
     assert started.code == 0
     assert "warning: " in started.err
     assert started.err.splitlines()[-1].startswith("accepted; kubevnfm wait op ")
@@ -112,8 +119,9 @@ async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: W
 
 async def test_events_and_logs_are_shown(vm: World) -> None:
     operation_id = await vm.an_operation_in("PROCESSING")
-    printed = await run(vm, "logs", operation_id)
-    assert printed.code == 0
+    printed = await run(vm, "logs", "op", operation_id, "--node", "worker1")
+    assert (printed.code, printed.err) == (0, "")
+    assert "worker1" in printed.out
     refused = await run(vm, "events", "-o", "csv")
     assert refused.code == 2
 

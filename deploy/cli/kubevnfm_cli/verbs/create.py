@@ -7,6 +7,7 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.nouns import Noun, noun_of
 from kubevnfm_cli.output import show_one
+from kubevnfm_cli.sending import add_dry_run, dry_run_query, show_plan
 from kubevnfm_cli.terminal import printable
 from kubevnfm_cli.verbs.tasks import vnfd_of
 
@@ -26,6 +27,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--description", help="vnf: a text")
     parser.add_argument("--metadata", metavar="KEY=VALUE", action="append", default=[], help="vnf: repeatable")
     bodies.add_body_options(parser, has_parameters=False)
+    add_dry_run(parser)
 
 
 def run(call: Call) -> int:
@@ -48,7 +50,12 @@ def run(call: Call) -> int:
         )
     elif any(getattr(given, name) for name in _FLAGS) or (given.file is None and noun.name != "pkg"):
         raise UsageFault(f"create {noun.name}: -f FILE expected")
-    made = call.gateway.call("POST", lists.changed_path(noun), _wrapped(noun, body)).object()
+    if given.dry_run and noun.name != "vnf":
+        raise UsageFault(f"create {noun.name}: --dry-run is for vnf")
+    reply = call.gateway.call("POST", lists.changed_path(noun), _wrapped(noun, body), query=dry_run_query(call))
+    if given.dry_run:
+        return show_plan(call, reply)
+    made = reply.object()
     if call.format.is_for_people:
         call.out.say(f"{noun.name}/{printable(noun.table.id_of(noun.item(made)))}")
     else:

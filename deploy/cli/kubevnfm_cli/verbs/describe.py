@@ -8,12 +8,12 @@ from kubevnfm_cli import drawing, lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.following import read_operation
-from kubevnfm_cli.gateway import path_of
-from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.gateway import Gateway, path_of
+from kubevnfm_cli.json_types import JsonObject, objects
 from kubevnfm_cli.nouns import NOUNS, noun_of
 from kubevnfm_cli.operations import named_operation
 from kubevnfm_cli.output import show_body
-from kubevnfm_cli.terminal import printable_text
+from kubevnfm_cli.terminal import LINE, printable, printable_text
 from kubevnfm_cli.trees import tree_text
 
 
@@ -47,7 +47,7 @@ def run(call: Call) -> int:
         _show(call, body, lambda: tree_text(call.out, root if isinstance(root, dict) else {}))
     else:
         body = lists.read_one(gateway, noun, lists.resolve(gateway, noun, identifier))
-        _show(call, body, lambda: _attributes(noun.item(body)))
+        _show(call, body, lambda: _attributes(noun.item(body)) + (_faults(gateway, body) if noun.name == "pkg" else ""))
     return DONE
 
 
@@ -56,6 +56,21 @@ def _show(call: Call, body: JsonObject, text: Callable[[], str]) -> None:
         call.page(text())
     else:
         show_body(call, body)
+
+
+def _faults(gateway: Gateway, package: JsonObject) -> str:
+    """Return failure and warnings of a package with their places."""
+    found = gateway.get(path_of("kubevnfm", "v1", "packages", str(package.get("id")), "warnings")).object()
+    failure = found.get("failure")
+    lines = [f"failure: {_placed(failure)}"] if isinstance(failure, dict) else []
+    lines += [f"warning: {_placed(one)}" for one in objects(found.get("warnings"))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _placed(fault: JsonObject) -> str:
+    place = ":".join(str(fault[name]) for name in ("file", "line", "column") if fault.get(name) is not None)
+    near = f"; did you mean {fault['nearest']}?" if fault.get("nearest") else ""
+    return printable(f"{place}{': ' if place else ''}{fault.get('text', '')}{near}", LINE)
 
 
 def _attributes(body: JsonObject) -> str:

@@ -11,7 +11,7 @@ from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.gateway import Gateway, path_of
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of
-from kubevnfm_cli.sending import add_wait_options, started
+from kubevnfm_cli.sending import add_dry_run, add_wait_options, dry_run_query, show_plan, started
 from kubevnfm_cli.terminal import printable
 
 _VIM_TYPES: Final = {"openstack": "ETSINFV.OPENSTACK_KEYSTONE.V_3", "kubernetes": "ETSINFV.KUBERNETES.V_1"}
@@ -31,6 +31,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("vnf", metavar="VNF", help="an id, the beginning of an id, or a name")
     _TASKS[parser.verb].add(parser)
     bodies.add_body_options(parser, has_parameters=parser.verb != "modify")
+    add_dry_run(parser)
     add_wait_options(parser)
 
 
@@ -41,9 +42,9 @@ def run(call: Call) -> int:
     if call.verb != "modify":
         body = bodies.with_parameters(body, given)
     instance = path_of("vnflcm", "v2", "vnf_instances", lists.resolve(call.gateway, noun_of("vnf"), given.vnf))
-    if task == "PATCH":
-        return started(call, call.gateway.call("PATCH", instance, body, headers=_PATCH))
-    return started(call, call.gateway.call("POST", f"{instance}/{task}", body))
+    method, path, headers = ("PATCH", instance, _PATCH) if task == "PATCH" else ("POST", f"{instance}/{task}", None)
+    reply = call.gateway.call(method, path, body, query=dry_run_query(call), headers=headers)
+    return show_plan(call, reply) if given.dry_run else started(call, reply)
 
 
 def _add_instantiate(parser: Parser) -> None:
