@@ -94,7 +94,7 @@ class PackagesPage(ListPage):
 
 
 class PackageWarnings(Shown):
-    """What was found in a package when it was onboarded."""
+    """The findings in a package when it was onboarded."""
 
     sequence: str
     """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from aiohttp import web
@@ -52,10 +52,10 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
     volumes = {each.persistent_volume_id for each in record.internals.volumes}
     vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
         _each("vim-registry", views(request).vims.get, _vims_of(record)),
-        _known("infra-k8s", _placed(clients.inventory, instance_id)) if has_release else _nothing(),
+        known_of("infra-k8s", placed_of(clients.inventory, {"vnf_id": instance_id})) if has_release else _nothing(),
         _each("infra-k8s", clients.links.get, links),
         _each("infra-k8s", clients.volumes.get, volumes),
-        _known("vim-registry", _nodes(views(request).vims, record.internals.cluster_vim_id)),
+        known_of("vim-registry", _nodes(views(request).vims, record.internals.cluster_vim_id)),
         _on_vim(store, record.internals.cluster_vim_id, instance_id, api_root(request)),
     )
     return TreeFacts(
@@ -102,13 +102,13 @@ async def _nodes(vims: Vims, vim_id: str | None) -> Known[Sequence[VimNode]]:
     return seen.cluster_nodes
 
 
-async def _placed(inventory: Inventory, instance_id: str) -> Placed:
-    """Return the pods and virtual machines; the rest of the inventory is known from the release."""
+async def placed_of(inventory: Inventory, filters: Mapping[str, str]) -> Placed:
+    """Return the pods and virtual machines; the rest of the inventory is known from the releases."""
     found: list[InventoryResource] = []
     for kind in sorted(_PLACED_KINDS):
         after: str | None = None
         while True:
-            page = await inventory.find({"vnf_id": instance_id, "kind": kind}, limit=_PAGE, after=after)
+            page = await inventory.find({**filters, "kind": kind}, limit=_PAGE, after=after)
             found += page.items
             after = page.next_after
             if after is None:
@@ -136,11 +136,12 @@ async def _each(owner: str, read: Callable[[str], Awaitable[T]], ids: Iterable[s
             return await read(wanted)
 
     listed = sorted(ids)
-    found = await asyncio.gather(*(_known(owner, one(each)) for each in listed))
+    found = await asyncio.gather(*(known_of(owner, one(each)) for each in listed))
     return dict(zip(listed, found, strict=True))
 
 
-async def _known(owner: str, reading: Awaitable[Known[T]]) -> Known[T]:
+async def known_of(owner: str, reading: Awaitable[Known[T]]) -> Known[T]:
+    """Return what a service says, or why it is not known."""
     try:
         async with asyncio.timeout(_LONGEST_S):
             return await reading

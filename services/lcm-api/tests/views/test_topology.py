@@ -1,0 +1,99 @@
+"""``/kubevnfm/v1/topology``: networks with the machines and pods on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubevnfm_clients.http import ServiceUnavailable
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_events.inventory import NetworkAddresses
+from kubevnfm_events.stacks import NetworkFacts, PortFacts, ResourcesCreated
+from worlds.cnf_world import deployed
+from worlds.lcm_builders import NETWORK, RESOURCES
+from worlds.lcm_world import World
+
+TOPOLOGY = "/kubevnfm/v1/topology"
+
+
+async def graph(
+    world: World, query: str
+) -> tuple[dict[str, dict[str, Any]], set[tuple[str, str, str]], dict[str, Any]]:
+    """Return the nodes by id, the edges by what they connect, and the whole view."""
+    view = (await world.call("GET", f"{TOPOLOGY}?{query}")).must(200).json
+    edges = {(each["source"], each["kind"], each["target"]) for each in view["edges"]}
+    nodes = {each["id"]: each for each in view["nodes"]}
+    assert all(source in nodes and target in nodes for source, _, target in edges)
+    return nodes, edges, view
+
+
+async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> None:
+    """A part that cannot be read is named, and a graph has no more nodes than are asked for."""
+    port = PortFacts(
+        name="CP1", resource_id="port-1", addresses=("10.10.0.4",), floating_address="192.0.2.4", mac="fa:16:3e:00:00:01",
+        network_id="net-1",
+    )  # fmt: skip
+    outside = PortFacts(name="CP2", resource_id="port-2", addresses=("10.20.0.4",), network_id="net-outside")
+    first = RESOURCES.servers[0].model_copy(update={"ports": (port, outside), "server_name": "web-1"})
+    network = NetworkFacts(name="internal", resource_id="net-1")
+    stack = RESOURCES.model_copy(update={"servers": (first,), "networks": (network,)})
+    world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=stack)
+    await world.sample()
+    vm = await world.create(vnfInstanceName="vm")
+    await world.reached(await world.instantiate(vm), "COMPLETED")
+    nodes, edges, view = await graph(world, f"instance={vm}")
+    assert (view["truncated"], view["away"]) == (False, [])
+    machine, point = "machine:server-m1", "connection-point:port-1"
+    assert (nodes[machine]["name"], nodes[machine]["role"]) == ("web-1", "masterNode")
+    assert (nodes[point]["addresses"], nodes[point]["floatingAddress"]) == (["10.10.0.4"], "192.0.2.4")
+    assert nodes["network:vim-1/net-1"]["name"] == "internal"
+    assert edges >= {
+        (f"vnf:{vm}", "on", "vim:vim-1"), (f"vnf:{vm}", "has", machine), (machine, "has", point),
+        (point, "connects", "network:vim-1/net-1"), ("network:vim-1/net-1", "on", "vim:vim-1"),
+        ("connection-point:port-2", "connects", "network:vim-1/net-outside"),
+    }  # fmt: skip
+
+    cnf = await deployed(world)
+    attached = NETWORK.model_copy(update={"vdu_id": "VDU1"}).model_dump(mode="json")
+    await world.store.update("vnf_instances", cnf, {"internal/networks": [attached]})
+    link = {
+        "id": "link-1", "cloud_region_id": "op/edge", "name": "protected", "type": "nad", "metadata": {}, "spec": {},
+        "use_count": 1, "references": (f"vnf:{cnf}",), "status": "READY", "created_at": "t", "updated_at": "t",
+    }  # fmt: skip
+    world.links.by_id["link-1"] = world.links.by_vim["k8s"] = VirtualLink.model_validate(link)
+    networks = (
+        NetworkAddresses(addresses=("10.244.0.7",)),
+        NetworkAddresses(network="default/protected", interface="net1", addresses=("10.9.0.7", "fd00::7")),
+    )
+    pod = {
+        "id": "web-1", "vim_id": "k8s", "vnf_id": cnf, "api_version": "v1", "kind": "Pod", "namespace": "default",
+        "name": "web-1", "uid": "uid-1", "node": "worker-1", "phase": "Running", "vdu_id": "VDU1", "networks": networks,
+        "created_at": "2026-11-26T10:00:00Z", "changed_at": "2026-11-26T10:00:00Z", "watch": "current",
+    }  # fmt: skip
+    world.inventory.resources = [InventoryResource.model_validate(pod)]
+    for query in (f"instance={cnf}", "vim=k8s"):
+        nodes, edges, view = await graph(world, query)
+        assert nodes["connection-point:uid-1/1"]["addresses"] == ["10.9.0.7", "fd00::7"], query
+        assert nodes["pod:uid-1"]["place"] == "worker-1"
+        assert edges == {
+            (f"vnf:{cnf}", "on", "vim:k8s"), (f"vnf:{cnf}", "has", "pod:uid-1"),
+            ("pod:uid-1", "has", "connection-point:uid-1/0"), ("pod:uid-1", "has", "connection-point:uid-1/1"),
+            ("connection-point:uid-1/0", "connects", "network:k8s/cluster network"),
+            ("connection-point:uid-1/1", "connects", "virtual-link:link-1"),
+            ("network:k8s/cluster network", "on", "vim:k8s"), ("virtual-link:link-1", "on", "vim:k8s"),
+        }, query  # fmt: skip
+        assert not view["truncated"]
+    nodes, _, view = await graph(world, "vim=vim-1&limit=3")
+    assert (len(nodes), view["truncated"]) == (3, True)
+
+    world.inventory.failure = world.links.failure = ServiceUnavailable("infra-k8s does not answer")
+    nodes, _, view = await graph(world, "vim=k8s")
+    assert {f"vnf:{cnf}", "vim:k8s", "virtual-link:link-1"} <= set(nodes), "the VNF and its link are stored"
+    assert view["away"] == [
+        {"part": "virtual-links", "text": "infra-k8s does not answer"}, {"part": "pods", "text": "infra-k8s does not answer"},
+    ]  # fmt: skip
+
+    for query in ("", f"instance={cnf}&vim=k8s", "vim=k8s&limit=0", "vim=k8s&limit=2001", "network=a"):
+        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(400)
+    for query in ("instance=00000000-0000-4000-8000-000000000000", "vim=none"):
+        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(404)
