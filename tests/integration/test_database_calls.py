@@ -80,6 +80,7 @@ ELSEWHERE = {
     "onap_profiles by profile-name _id",
     "onap_profiles by rb-version _id",
     "onap_profiles by rb-name _id",
+    "page_sessions by user expiresAt _id",  # before a user logs in to the page
     "vnf_instances by internal.multicloud.onap.name _id",
     "vnf_instances by vnfPkgId _id",
     "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
