@@ -66,12 +66,7 @@ class Call:
     @cached_property
     def gateway(self) -> Gateway:
         """The gateway of the command. Raises UsageFault."""
-        from kubevnfm_cli import contexts
-        from kubevnfm_cli.credentials import Authentication, tls_of
-        from kubevnfm_cli.gateway import Gateway
-
-        context = contexts.choose(self.environment, context=self.given.context, url=self.given.url)
-        return Gateway(context.url, Authentication(context, self.environment), tls_of(context))
+        return gateway_of(self.environment, context=self.given.context, url=self.given.url)
 
     @cached_property
     def format(self) -> Format:
@@ -87,3 +82,13 @@ class Call:
     def page(self, text: str) -> None:
         """Write a whole text to standard output, by a pager if it is long."""
         self.out.page(text, no_pager=self.given.no_pager)
+
+
+def gateway_of(environment: Mapping[str, str], *, context: str | None, url: str | None) -> Gateway:
+    """Return the gateway that a command means, by its global options and the environment. Raises UsageFault."""
+    from kubevnfm_cli import contexts
+    from kubevnfm_cli.credentials import Authentication, tls_of
+    from kubevnfm_cli.gateway import Gateway
+
+    chosen = contexts.choose(environment, context=context, url=url)
+    return Gateway(chosen.url, Authentication(chosen, environment), tls_of(chosen))

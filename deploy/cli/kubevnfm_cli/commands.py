@@ -37,6 +37,10 @@ VERBS: Final[Mapping[str, Verb]] = {
     "change-package": Verb(f"{_VERBS}.tasks", CHANGE, "Change the package of a VNF"),
     "modify": Verb(f"{_VERBS}.tasks", CHANGE, "Change name, description, metadata and the like of a VNF"),
     "terminate": Verb(f"{_VERBS}.tasks", CHANGE, "Terminate a VNF"),
+    "top": Verb(f"{_VERBS}.top", LOOK, "Show what runs, and how much the VIMs have left"),
+    "upload": Verb(
+        f"{_VERBS}.upload", CHANGE, "Upload a VNF package, an archive or a folder, and wait until it is onboarded"
+    ),
     "apply": Verb(f"{_VERBS}.apply", CHANGE, "Make a site what its file says; the same file twice changes nothing"),
     "diff": Verb(f"{_VERBS}.diff", CHANGE, "Show what apply would change"),
     "delete": Verb(f"{_VERBS}.delete", CHANGE, "Delete things, or remove what a site file has made"),
@@ -46,5 +50,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     "rollback": Verb(f"{_VERBS}.outcomes", OPERATIONS, "Undo a failed operation"),
     "fail": Verb(f"{_VERBS}.outcomes", OPERATIONS, "Give a failed operation up"),
     "cancel": Verb(f"{_VERBS}.outcomes", OPERATIONS, "Stop a running operation"),
+    "explain": Verb(f"{_VERBS}.explain", ITSELF, "Show the fields of a site file, or of a request for a package"),
+    "config": Verb(f"{_VERBS}.config", ITSELF, "Show and change the gateways that the command line knows"),
+    "completion": Verb(f"{_VERBS}.completion", ITSELF, "Print the completion script for bash, zsh or fish"),
+    "doctor": Verb(f"{_VERBS}.doctor", ITSELF, "Check the configuration, the gateway and the VIMs, and say what to do"),
     "version": Verb(f"{_VERBS}.version", ITSELF, "Show the versions of the command line and of the gateway"),
 }

@@ -42,7 +42,7 @@ Outcome = Literal["done", "unchanged", "planned", "running", "failed", "skipped"
 
 @dataclass
 class Result:
-    """What was done with an entry, or would be."""
+    """The result for an entry: done, or planned."""
 
     key: Key
     outcome: Outcome = "unchanged"

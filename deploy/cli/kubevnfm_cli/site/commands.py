@@ -18,7 +18,7 @@ from kubevnfm_cli.terminal import LINE, printable
 
 Action = Literal["apply", "diff", "delete"]
 _EPILOG: Final = """\
-A site file has VIMs, cloud regions, packages, VNF instances, virtual links, volumes and subscriptions by their names:
+A site file has VIMs, cloud regions, packages, VNF instances, virtual links, volumes and subscriptions by name:
 `kubevnfm explain site` lists all attributes, docs/site-files.md explains them. The same file twice changes nothing."""
 _SIGNS: Final = {"create": "+", "upload": "+", "delete": "-", "terminate": "-", "leave": "-"}
 _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow", "!": "red"}

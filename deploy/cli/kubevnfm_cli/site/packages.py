@@ -82,7 +82,7 @@ class Packages:
         user_data: Mapping[str, Any],
         found: Sequence[JsonObject],
     ) -> Plan:
-        # What has failed, and what no instance uses, would keep the id of the VNFD.
+        # A package that has failed, or that no instance uses, would keep the id of the VNFD.
         unused = [each for each in found if each["usageState"] == "NOT_IN_USE"]
         removals = [Step("delete the former", lambda each=each: remove(world, each)) for each in unused]  # type: ignore[misc]
         if not found:

@@ -1,4 +1,4 @@
-"""What is done for one entry: steps that lead from what exists to what the file wants."""
+"""The plan for one entry: steps that lead from what exists to what the file wants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Step:
     """As in ``create``."""
     run: Callable[[], object]
     differences: Sequence[str] = ()
-    """What is not as it is wanted; without secrets."""
+    """The values that are not as they are wanted; without secrets."""
     is_last: bool = False
     """Whether no further step can follow: what it has started goes on by itself."""
 
@@ -34,7 +34,7 @@ class Plan:
     running: Mapping[str, str] = field(default_factory=dict)
     """``id`` and ``operation`` of an operation that runs and is awaited before anything else is done."""
     note: str = ""
-    """What a reader should know of the entry that is as it is wanted."""
+    """A remark about an entry that is as it is wanted."""
 
 
 class Kind(Protocol):

@@ -36,7 +36,7 @@ class Failed(Fault):
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for."""
+    """The options of the call."""
 
     adopts: bool = False
     """Take over what has the name and is of no other site."""
@@ -49,7 +49,7 @@ class Options:
 
 @dataclass
 class Thing:
-    """What stands for an entry at the gateway."""
+    """The resource of an entry at the gateway."""
 
     id: str | None = None
     """None: it does not exist yet."""

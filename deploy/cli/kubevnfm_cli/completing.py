@@ -1,0 +1,127 @@
+"""The possible next words of a command line: verbs, options, nouns, names of contexts, ids and names that exist now."""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from kubevnfm_cli import plugins
+from kubevnfm_cli.commands import VERBS
+
+LIMIT_S: Final = 1.0
+"""The longest time for what the gateway knows."""
+_MOST: Final = 200
+_SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
+"""A word that means nothing else to a shell; others are not offered, as names come from anyone."""
+_NOUN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("instantiate", "scale", "heal", "operate", "change-package", "modify", "terminate", "drift", "events"), "vnf"
+    ),
+    **dict.fromkeys(("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs"), "op"),
+}
+"""The kind of things whose ids a verb takes."""
+_WITH_NOUN: Final = ("get", "describe", "delete")
+_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "config": ("view", "use-context", "set-context", "delete-context"),
+    "completion": ("bash", "zsh", "fish"),
+}
+_FORMATS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv", "jsonpath=")
+
+
+def candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return what the last word could become; the others are before it. Nothing is raised, and nothing printed."""
+    before, begun = list(words[:-1]), words[-1] if words else ""
+    found = dict.fromkeys(each for each in _all(before, begun, environment) if each.startswith(begun))
+    return [each for each in found if _SAFE.fullmatch(each.lstrip("-").rstrip("=")) or each in _FORMATS]
+
+
+def _all(before: Sequence[str], begun: str, environment: Mapping[str, str]) -> Iterable[str]:
+    previous = before[-1] if before else ""
+    if previous in ("-o", "--output"):
+        return _FORMATS
+    if previous == "--context":
+        return _contexts(environment)
+    verb = next((word for word in before if word in VERBS), None)
+    if verb is None:
+        is_first = not [word for word in before if not word.startswith("-")]
+        return [*VERBS, *plugins.names(environment)] if is_first or previous.startswith("-") else ()
+    after = before[before.index(verb) + 1 :]
+    if begun.startswith("-"):
+        return _options(verb)
+    if previous in ("-f", "--file"):
+        return ()  # the shell knows its files
+    if previous in ("--package", "--instance"):
+        return _live("pkg" if previous == "--package" else "vnf", before, environment)
+    return _arguments(verb, [word for word in after if not word.startswith("-")], before, environment)
+
+
+def _arguments(verb: str, given: Sequence[str], before: Sequence[str], environment: Mapping[str, str]) -> Iterable[str]:
+    if verb in _WORDS:
+        is_name = verb == "config" and len(given) == 1
+        return _contexts(environment) if is_name else _WORDS[verb] if not given else ()
+    if verb == "explain":
+        from kubevnfm_cli.verbs.explain import OPERATIONS, SITE
+
+        return () if given else (SITE, *OPERATIONS)
+    if verb in _WITH_NOUN:
+        from kubevnfm_cli.nouns import NOUNS
+
+        return _live(given[0], before, environment) if given else [noun.name for noun in NOUNS]
+    return _live(_NOUN[verb], before, environment) if verb in _NOUN else ()
+
+
+def _options(verb: str) -> Iterable[str]:
+    from kubevnfm_cli.call import Parser
+
+    parser = Parser(verb, VERBS[verb].summary)
+    importlib.import_module(VERBS[verb].module).arguments(parser)
+    return [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+
+
+def _contexts(environment: Mapping[str, str]) -> Iterable[str]:
+    from kubevnfm_cli import contexts
+    from kubevnfm_cli.faults import Fault
+
+    try:
+        return list(contexts.read_contexts(contexts.config_path(environment)).by_name)
+    except Fault:
+        return ()
+
+
+def _live(noun: str, before: Sequence[str], environment: Mapping[str, str]) -> Iterable[str]:
+    """Return ids and names that the gateway has, if it answers in time."""
+    answer: queue.Queue[list[str]] = queue.Queue()
+
+    def ask() -> None:
+        try:
+            answer.put(_asked(noun, before, environment))
+        except Exception:  # noqa: BLE001  # a completion that fails offers nothing, whatever the reason
+            answer.put([])
+
+    # A thread that does not end does not keep the process.
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answer.get(timeout=LIMIT_S)
+    except queue.Empty:
+        return ()
+
+
+def _asked(noun_name: str, before: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    from kubevnfm_cli import lists
+    from kubevnfm_cli.call import gateway_of
+    from kubevnfm_cli.nouns import noun_of
+
+    noun = noun_of(noun_name)
+    gateway = gateway_of(environment, context=_value(before, "--context"), url=_value(before, "--url"))
+    items = lists.read_list(gateway, noun, {}, _MOST).items
+    names = [str(name) for one in items if (name := noun.name_of(one))]
+    return [*names, *(str(noun.table.id_of(one)) for one in items)]
+
+
+def _value(words: Sequence[str], option: str) -> str | None:
+    place = max((index for index, word in enumerate(words) if word == option), default=None)
+    return words[place + 1] if place is not None and place + 1 < len(words) else None

@@ -1,0 +1,92 @@
+"""``kubevnfm explain site`` and ``kubevnfm explain OPERATION --package P``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_cli import lists, schema_text
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE, UsageFault
+from kubevnfm_cli.gateway import path_of
+from kubevnfm_cli.json_types import read_json
+from kubevnfm_cli.names import did_you_mean
+from kubevnfm_cli.nouns import noun_of
+from kubevnfm_cli.output import show_body
+from kubevnfm_cli.terminal import printable
+
+SITE: Final = "site"
+OPERATIONS: Final[Mapping[str, str]] = {
+    "create": "create",
+    "instantiate": "instantiate",
+    "scale": "scale",
+    "scale-to-level": "scale_to_level",
+    "heal": "heal",
+    "operate": "operate",
+    "change-ext-conn": "change_ext_conn",
+    "change-package": "change_vnfpkg",
+    "change-flavour": "change_flavour",
+    "modify": "modify",
+    "terminate": "terminate",
+}
+"""The operations with a form, by the word of the command line."""
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.epilog = f"""\
+`site` shows the form of site files (kubevnfm apply -f), `site.instances` a part of it. The others show what a request can have for a package,
+and for an instance: {", ".join(OPERATIONS)}. `-o json` prints the JSON Schema itself."""
+    parser.add_argument("what", metavar="WHAT[.FIELD...]", help="site, or an operation; with fields after points")
+    parser.add_argument(
+        "--package", metavar="PACKAGE", help="an id, the beginning of an id, or the name of the product"
+    )
+    parser.add_argument("--instance", metavar="VNF", help="the VNF instance; its package is the one")
+    parser.add_argument(
+        "--depth", type=int, default=1, help="how many levels of fields are shown (default: %(default)s)"
+    )
+
+
+def run(call: Call) -> int:
+    """Show the fields of a form."""
+    what, *names = call.given.what.split(".")
+    schema = _site() if what == SITE else _form(call, what)
+    if not call.format.is_for_people:
+        show_body(call, schema_text.found(schema, names) if names else schema)
+        return DONE
+    part = schema_text.found(schema, names)
+    width = min(call.out.columns, 120)
+    shown = schema_text.lines(part, schema, call.given.what, depth=max(call.given.depth, 1), width=width)
+    call.page("".join(f"{line}\n" for line in shown))
+    return DONE
+
+
+def _site() -> Mapping[str, Any]:
+    from importlib.resources import files
+
+    text = files("kubevnfm_cli.site").joinpath("site.schema.json").read_text(encoding="utf-8")
+    schema: Mapping[str, Any] = read_json(text, "site.schema.json")
+    return schema
+
+
+def _form(call: Call, what: str) -> Mapping[str, Any]:
+    operation = OPERATIONS.get(what) or (what if what in OPERATIONS.values() else None)
+    if operation is None:
+        raise UsageFault(f"{printable(what)}: site or an operation expected{did_you_mean(what, [SITE, *OPERATIONS])}")
+    instance_id = None
+    if call.given.instance:
+        instance_id = lists.resolve(call.gateway, noun_of("vnf"), call.given.instance)
+    if call.given.package:
+        package_id = lists.resolve(call.gateway, noun_of("pkg"), call.given.package)
+    elif instance_id is not None:
+        package_id = _package_of(call, instance_id)
+    else:
+        raise UsageFault(f"--package or --instance expected: what {printable(what)} can have is in the package")
+    path = path_of("kubevnfm", "v1", "packages", package_id, "forms", operation)
+    return call.gateway.get(path, {"instance": instance_id}).object()
+
+
+def _package_of(call: Call, instance_id: str) -> str:
+    vnfd_id = call.gateway.get(path_of("vnflcm", "v2", "vnf_instances", instance_id)).object().get("vnfdId")
+    package = call.gateway.get(path_of("vnfpkgm", "v2", "onboarded_vnf_packages", str(vnfd_id))).object()
+    return str(package["id"])

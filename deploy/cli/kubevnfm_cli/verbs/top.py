@@ -1,0 +1,141 @@
+"""``kubevnfm top``: what runs, and how much the VIMs have left."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.faults import DONE, Unreachable, UsageFault
+from kubevnfm_cli.json_types import JsonObject, objects, part
+from kubevnfm_cli.nouns import age, duration, value_at
+from kubevnfm_cli.output import Column, show_body, table_text
+from kubevnfm_cli.terminal import printable
+
+_HOME: Final = "\x1b[H\x1b[J"
+"""Clears the terminal."""
+_MOST: Final = 50
+_FASTEST_S: Final = 0.5
+
+
+def arguments(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        type=float,
+        nargs="?",
+        const=2.0,
+        help="show it again and again (default: each 2 seconds), until Ctrl-C",
+    )
+    parser.add_argument("--limit", type=int, default=_MOST, help="show at most so many of each (default: %(default)s)")
+
+
+def run(call: Call) -> int:
+    """Show the open operations and the VIMs."""
+    if call.given.limit < 1:
+        raise UsageFault("--limit: at least 1 expected")
+    every_s = call.given.watch
+    if every_s is None:
+        _show(call, _read(call))
+        return DONE
+    if not every_s >= _FASTEST_S:
+        raise UsageFault(f"--watch: at least {_FASTEST_S:g} seconds expected")
+    while True:
+        try:
+            shown = _read(call)
+        except Unreachable as away:
+            call.note(f"{away}; next try in {every_s:g} s")
+        else:
+            if call.out.is_terminal and call.format.is_for_people:
+                call.out.stream.write(_HOME)
+            _show(call, shown)
+        time.sleep(every_s)
+
+
+def _read(call: Call) -> JsonObject:
+    limit = str(min(call.given.limit, 1000))
+    operations = call.gateway.get("/kubevnfm/v1/operations", {"state": "open", "limit": limit}).object()
+    vims = call.gateway.get("/kubevnfm/v1/vims", {"limit": limit}).object()
+    return {"operations": operations.get("items", []), "vims": vims.get("items", [])}
+
+
+def _show(call: Call, shown: JsonObject) -> None:
+    if not call.format.is_for_people:
+        show_body(call, shown)
+        return
+    is_wide = call.format.kind == "wide"
+    for title, items, columns in (
+        ("no operation runs", objects(shown["operations"]), _OPERATIONS),
+        ("no VIM is registered", objects(shown["vims"]), _VIMS),
+    ):
+        call.out.stream.write(table_text(call.out, items, columns, is_wide=is_wide) if items else f"{title}\n")
+        call.out.stream.write("\n" if columns is _OPERATIONS else "")
+    call.out.stream.flush()
+
+
+def _steps(one: JsonObject) -> str | None:
+    done, total = part(one, "steps", "done"), part(one, "steps", "total")
+    return None if total is None else f"{done}/{total}"
+
+
+def _left(one: JsonObject) -> str | None:
+    remaining = part(one, "estimate", "remainingS")
+    return duration(float(remaining)) if isinstance(remaining, int | float) else None
+
+
+def _current(one: JsonObject) -> str | None:
+    return part(one, "cause", "text") or ", ".join(map(str, part(one, "steps", "current") or ())) or None
+
+
+def _quota(name: str) -> Any:
+    """Return what reads how much of a quota is used."""
+
+    def read(one: JsonObject) -> str | None:
+        for quota in objects(part(one, "capacity", "quotas")):
+            if quota.get("name") == name:
+                return f"{printable(quota.get('used'))}/{printable(quota.get('limit', '-'))}"
+        return None
+
+    return read
+
+
+def _cpu(one: JsonObject) -> str | None:
+    cores = part(one, "capacity", "cpu")
+    return f"{cores:g}" if isinstance(cores, int | float) else _quota("cores")(one)
+
+
+def _memory(one: JsonObject) -> str | None:
+    total = part(one, "capacity", "memoryBytes")
+    if isinstance(total, int | float):
+        return f"{total / 2**30:.1f} GiB"
+    used: str | None = _quota("ram_mib")(one)
+    return f"{used} MiB" if used else None
+
+
+def _machines(one: JsonObject) -> str | None:
+    ready, nodes = part(one, "capacity", "nodesReady"), part(one, "capacity", "nodes")
+    return f"{ready}/{nodes} nodes" if nodes is not None else _quota("instances")(one)
+
+
+_OPERATIONS: Final = (
+    Column("OPERATION", value_at("operation")),
+    Column("VNF", lambda one: one.get("vnfInstanceName") or one.get("vnfInstanceId")),
+    Column("STATE", value_at("state"), is_state=True),
+    Column("STEPS", _steps),
+    Column("FOR", age("startTime")),
+    Column("LEFT", _left),
+    Column("ID", value_at("id"), is_wide=True),
+    Column("WAITS FOR", _current),
+)
+_VIMS: Final = (
+    Column("VIM", value_at("name")),
+    Column("TYPE", value_at("type")),
+    Column("STATE", value_at("state"), is_state=True),
+    Column("MACHINES", _machines),
+    Column("CPU", _cpu),
+    Column("MEMORY", _memory),
+    Column("VNFS", value_at("vnfCount")),
+    Column("READ", age("capacity", "asOf"), is_wide=True),
+    Column("REASON", value_at("text")),
+)

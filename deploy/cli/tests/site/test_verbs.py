@@ -1,0 +1,256 @@
+"""The verbs beside site files: upload, explain, config, completion, doctor, top."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import stat
+import subprocess
+import time
+import tomllib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from aiohttp import web
+from callers.command_line import kubevnfm, run_here
+from kubevnfm_cli import completing, config_file
+from kubevnfm_cli.commands import VERBS
+from worlds.lcm_world import World
+
+SAMPLES: Final = Path(__file__).parents[3] / "samples"
+
+
+# --- upload -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_folder_is_uploaded_and_its_package_shown(world: World) -> None:
+    ran = await kubevnfm(world.url, "upload", str(SAMPLES / "vm"), "-o", "json")
+    assert ran.code == 0, ran.err
+    package = json.loads(ran.out)
+    assert (package["onboardingState"], package["operationalState"]) == ("ONBOARDED", "ENABLED")
+    (listed,) = (await world.packages("GET")).json
+    assert listed["id"] == package["id"]
+
+
+async def test_a_package_that_is_refused_is_explained_and_not_kept(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "vm"
+    shutil.copytree(SAMPLES / "vm", folder)
+    (descriptor,) = folder.glob("Definitions/*vnfd*.yaml")
+    descriptor.write_text(descriptor.read_text().replace("topology_template:", "topology_template: [", 1))
+    ran = await kubevnfm(world.url, "upload", str(folder), is_terminal=True)
+    assert ran.code == 1
+    assert f"Definitions/{descriptor.name}" in ran.err
+    assert "line " in ran.err
+    assert "100% of" in ran.err, "a terminal has a bar"
+    assert (await world.packages("GET")).json == []
+    assert (await kubevnfm(world.url, "upload", str(folder), "--keep")).code == 1
+    (kept,) = (await world.packages("GET")).json
+    assert kept["onboardingState"] == "ERROR"
+
+
+def test_what_is_no_package_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    environment = {"KUBEVNFM_URL": "http://127.0.0.1:1"}
+    assert run_here("upload", str(tmp_path / "none"), environment=environment).code == 2
+    assert run_here("upload", str(tmp_path), environment=environment).code == 1
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    assert "a link out of the folder" in run_here("upload", str(tmp_path), environment=environment).err
+
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_form_of_a_site_is_explained() -> None:
+    whole = run_here("explain", "site")
+    assert whole.code == 0
+    for section in ("vims", "regions", "packages", "instances", "links", "volumes", "subscriptions"):
+        assert f"  {section} <map of map>\n" in whole.out
+    part = run_here("explain", "site.instances.scale")
+    assert part.out.startswith("site.instances.scale <map of whole number>\n")
+    assert "  flavourId <text, required>\n" in run_here("explain", "site.instances").out
+    assert "did you mean instances?" in run_here("explain", "site.instance").err
+    assert run_here("explain", "site", "-o", "json").json()["title"] == "Site"
+
+
+# --- config -----------------------------------------------------------------------------------------------------------
+
+
+def config(home: Path, *words: str, code: int = 0) -> str:
+    ran = run_here("config", *words, environment={"HOME": str(home)})
+    assert ran.code == code, ran.err
+    return ran.out if code == 0 else ran.err
+
+
+def test_contexts_are_made_shown_chosen_and_deleted(tmp_path: Path) -> None:
+    file = tmp_path / ".config/kubevnfm/config.toml"
+    config(
+        tmp_path,
+        "set-context",
+        "plant",
+        "--url",
+        "https://plant.example:9890",
+        "--user",
+        "ada",
+        "--password-file",
+        "plant.password",
+    )
+    config(tmp_path, "set-context", 'fie\nld "x"', "--url", "http://127.0.0.1:9890", "--token-env", "TOKEN")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    read = tomllib.loads(file.read_text())
+    assert (read["current"], set(read["contexts"])) == ("plant", {"plant", 'fie\nld "x"'})
+    assert read["contexts"]["plant"]["password_file"] == "plant.password", "a path stays as it was given"
+    config(tmp_path, "set-context", "plant", "--user", "", "--token-file", "token")
+    assert set(tomllib.loads(file.read_text())["contexts"]["plant"]) == {"url", "token_file", "password_file"}
+    shown = json.loads(config(tmp_path, "view", "-o", "json"))
+    assert [(one["name"], one["current"]) for one in shown] == [("plant", True), ('fie\nld "x"', False)]
+    config(tmp_path, "use-context", 'fie\nld "x"')
+    config(tmp_path, "delete-context", "plant")
+    assert tomllib.loads(file.read_text())["current"] == 'fie\nld "x"'
+    assert "did you mean" not in config(tmp_path, "use-context", "plant", code=2)
+    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_a_context_that_could_not_be_used_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / ".config/kubevnfm/config.toml"
+    config(tmp_path, "set-context", "plant", "--url", "http://127.0.0.1:9890")
+    before = file.read_bytes()
+    assert "login" in config(tmp_path, "set-context", "plant", "--url", "http://ada:pw@host", code=2)
+    assert "pw" not in config(tmp_path, "set-context", "plant", "--url", "ftp://host", code=2)
+    assert file.read_bytes() == before
+    file.write_text('[contexts.x]\nurl = "http://h"\ntoken = "s3cret"\n')
+    assert "s3cret" not in config(tmp_path, "view", code=2)
+
+
+def test_any_name_and_value_is_written_as_it_is() -> None:
+    content = {"current": "a.b", "contexts": {"a.b": {"url": 'x"\\\n\x7f\u0000é'}}}
+    assert tomllib.loads(config_file.toml_of(content)) == content
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def test_verbs_options_and_nouns_are_completed_without_a_gateway() -> None:
+    environment = {"KUBEVNFM_URL": "http://127.0.0.1:1", "HOME": os.devnull}
+    assert set(VERBS) <= set(completing.candidates([""], environment))
+    assert completing.candidates(["upl"], environment) == ["upload"]
+    assert "--dry-run" in completing.candidates(["apply", "--"], environment)
+    assert completing.candidates(["get", "vi"], environment) == ["vim"]
+    assert completing.candidates(["get", "-o", "js"], environment) == ["json", "jsonl", "jsonpath="]
+    assert completing.candidates(["config", "use"], environment) == ["use-context"]
+    assert completing.candidates(["get", "vnf", ""], environment) == []
+
+
+async def test_names_and_ids_come_from_the_gateway_and_hostile_ones_do_not(world: World) -> None:
+    await world.sample()
+    good, bad = await world.create(vnfInstanceName="web-1"), await world.create(vnfInstanceName="$(reboot)")
+    ran = await kubevnfm(world.url, "completion", "--words", "instantiate", "")
+    assert set(ran.out.split()) >= {"web-1", good, bad}
+    assert "reboot" not in ran.out
+
+
+async def test_a_gateway_that_is_slow_delays_no_completion() -> None:
+    is_over = asyncio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        await is_over.wait()
+        return web.json_response([])
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", slow)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        began = time.monotonic()
+        ran = await kubevnfm(f"http://127.0.0.1:{runner.addresses[0][1]}", "completion", "--words", "why", "")
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        assert time.monotonic() - began < 10 * completing.LIMIT_S
+    finally:
+        is_over.set()
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_understood_by_it(shell: str, tmp_path: Path) -> None:
+    script = run_here("completion", shell)
+    assert script.code == 0
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_text(script.out)
+    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True, timeout=60)
+
+
+# --- doctor and top ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_gateway_that_is_well_is_found_so(world: World) -> None:
+    ran = await kubevnfm(world.url, "doctor", "-o", "json")
+    findings = {each["check"]: each["verdict"] for each in json.loads(ran.out)}
+    assert {
+        name: findings[name] for name in ("gateway", "clock", "versions", "authentication", "readiness")
+    } == dict.fromkeys(("gateway", "clock", "versions", "authentication", "readiness"), "ok")
+    assert ran.code == 0
+
+
+async def test_what_waits_for_a_decision_is_named(world: World) -> None:
+    await world.sample()
+    operation_id = await world.an_operation_in("FAILED_TEMP")
+    ran = await kubevnfm(world.url, "doctor")
+    assert "warn  operations: INSTANTIATE of " in ran.out
+    assert f"kubevnfm why {operation_id}" in ran.out
+    shown = await kubevnfm(world.url, "top")
+    assert "FAILED_TEMP" in shown.out
+    assert json.loads((await kubevnfm(world.url, "top", "-o", "json")).out)["operations"][0]["id"] == operation_id
+
+
+def test_without_a_gateway_the_doctor_says_so_and_stops() -> None:
+    ran = run_here("doctor", environment={"KUBEVNFM_URL": "http://127.0.0.1:1"})
+    assert ran.code == 1
+    assert "fail  gateway: http://127.0.0.1:1: " in ran.out
+    assert "authentication" not in ran.out
+
+
+@pytest.fixture
+async def sick() -> AsyncIterator[str]:
+    """A gateway that is not ready, whose clock is wrong, and that knows no caller."""
+
+    async def answer(request: web.Request) -> web.Response:
+        headers = {"Date": "Fri, 01 Jan 2021 00:00:00 GMT"}
+        if request.path == "/health/ready":
+            parked = [
+                {
+                    "service": "infra-k8s",
+                    "command": "infra.k8s.apply\x1b[31m",
+                    "operationId": "op",
+                    "parkedAt": "2026-01-01T00:00:00Z",
+                }
+            ]
+            return web.json_response(
+                {"status": "not ready", "packageCode": "refused", "parkedCommands": parked}, status=503, headers=headers
+            )
+        if request.path == "/openapi.json":
+            return web.json_response({"info": {"version": "9.9.9"}}, headers=headers)
+        status = 200 if request.path == "/health/live" else 401
+        return web.json_response({"status": "alive", "detail": "who are you?"}, status=status, headers=headers)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy(sick: str) -> None:
+    ran = await kubevnfm(sick, "doctor", "-o", "json")
+    found: dict[str, dict[str, Any]] = {each["check"]: each for each in json.loads(ran.out)}
+    assert {name: each["verdict"] for name, each in found.items() if each["verdict"] != "ok"} == {
+        "clock": "fail", "versions": "warn", "authentication": "fail", "readiness": "fail", "package code": "warn", "services": "fail",
+    }  # fmt: skip
+    assert all(each.get("remedy") for each in found.values() if each["verdict"] != "ok")
+    assert ran.code == 1
+    assert "\x1b" not in (await kubevnfm(sick, "doctor")).out
