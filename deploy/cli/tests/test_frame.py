@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -81,6 +82,32 @@ def test_each_verb_has_help_and_each_of_its_arguments_a_text(verb: str) -> None:
     assert [action.dest for action in parser._actions if not action.help] == []
     assert parser.format_help().startswith(f"usage: kubevnfm {verb} ")
     assert VERBS[verb].summary in run_here("--help").out
+
+
+DOCUMENTED: Final = [
+    line.partition(" #")[0].strip()
+    for page in ("docs/cli.md", "README.md")
+    for line in (ROOT.parents[1] / page).read_text(encoding="utf-8").splitlines()
+    if line.startswith("    kubevnfm ")
+]
+
+
+@pytest.mark.parametrize("command", DOCUMENTED)
+def test_each_command_of_the_documentation_is_understood(command: str) -> None:
+    import importlib
+
+    from kubevnfm_cli.call import Parser
+
+    verb, *words = shlex.split(command)[1:]
+    if verb != "--help":
+        parser = Parser(verb, VERBS[verb].summary)
+        importlib.import_module(VERBS[verb].module).arguments(parser)
+        parser.parse_args(words)
+
+
+def test_each_verb_is_documented() -> None:
+    page = (ROOT.parents[1] / "docs/cli.md").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if not re.search(rf"kubevnfm {verb}\b|`{verb}`", page)] == []
 
 
 def test_a_verb_that_does_not_exist_is_wrong_usage_with_the_nearest_one() -> None:
