@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,7 +26,7 @@ from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.tree.building import parts_of, tree_of
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
 from kubevnfm_lcm_api.views.tree.model import TreeView
-from kubevnfm_lcm_api.views.tree.ordering import arranged
+from kubevnfm_lcm_api.views.tree.ordering import arrange
 from kubevnfm_lcm_api.views.tree.reading import read_facts
 
 TAG: Final = "Views"
@@ -122,8 +123,9 @@ async def tree(request: web.Request) -> web.Response:
 
 
 def _tree(facts: TreeFacts, sequence: str, is_grouped: bool) -> str:
-    root = arranged(tree_of(facts), group=is_grouped)
-    return TreeView(sequence=sequence, root=root).model_dump_json(exclude_none=True)
+    root = tree_of(facts)
+    arrange(root, group=is_grouped)
+    return json.dumps({"sequence": sequence, "root": root.shown()})
 
 
 def routes() -> list[Route]:

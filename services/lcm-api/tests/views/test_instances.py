@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_events.stacks import ResourcesCreated
+from kubevnfm_lcm_api.views.instance_rows import DriftMark, Health
+from kubevnfm_lcm_api.views.tree.model import Node, TreeNode
+from kubevnfm_lcm_api.views.tree.ordering import arrange
 from worlds.cnf_world import deployed
 from worlds.lcm_builders import RESOURCES
 from worlds.lcm_world import World, lcm_world
@@ -221,3 +225,36 @@ async def test_a_tree_shows_the_operation_that_runs(world: World) -> None:
     )  # fmt: skip
     assert "no host" in first["text"]
     assert (root["health"], root["state"]) == ("problem", "NOT_INSTANTIATED")
+
+
+def parts(node: Node) -> int:
+    """Return how many parts a node and all below it stand for."""
+    return (node.count or 1) + sum(map(parts, node.children))
+
+
+@pytest.mark.parametrize("ill", ["problem", "progressing"])
+def test_a_tree_of_5000_objects_is_short_and_hides_no_problem(ill: Health) -> None:
+    """Equal ones are one node, wherever the one that is not equal stands, and whatever is below it."""
+    objects = [
+        Node(kind="object", name=f"c{number}", type="ConfigMap" if number % 2 else "Secret", health="ok")
+        for number in range(5000)
+    ]
+    hidden = Node(kind="pod", name="the one", type="Pod", health=ill)
+    objects[2777].children.append(hidden)
+    few = [Node(kind="pod", name=f"p{number}", type="Pod", health="ok") for number in range(10)]
+    root = Node(kind="release", name="ns", health="ok", children=[*objects, *few])
+    arrange(root, group=True)
+    first, *others = root.children
+    assert (first.name, first.children, root.health) == ("c2777", [hidden], ill)
+    assert [each.name for each in others] == ["2500 Secrets", "2499 ConfigMaps", *(each.name for each in few)]
+    assert parts(root) == 1 + 5000 + 1 + 10
+
+
+def test_every_attribute_of_a_node_is_described() -> None:
+    every = Node(
+        kind="pod", name="n", health="ok", id="i", type="t", role="r", state="s", text="x", since="s", count=1,
+        addresses=["a"], place="p", node_state="Ready", vim_id="v", href="h", children=[],
+        drift=DriftMark(state="CHANGED", since="s", reason="r"),
+    )  # fmt: skip
+    assert set(every.shown()) == set(TreeNode.model_fields)
+    assert TreeNode.model_validate(every.shown()).model_dump(exclude_none=True) == every.shown()

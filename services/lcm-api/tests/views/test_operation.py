@@ -182,6 +182,8 @@ async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
         "$OPERATION": operation_id,
         "$VNF": shown["vnfInstanceId"],
         "$SEQUENCE": shown["sequence"],
+        "$VIM": "vim-1",
+        "$PACKAGE": (await world.packages("GET")).must(200).json[0]["id"],
     }
     commands = [line.strip() for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("    curl ")]
     assert len(commands) > 8

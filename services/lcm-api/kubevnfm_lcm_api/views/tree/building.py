@@ -37,7 +37,7 @@ _OF_VOLUME: Final[Mapping[str, Health]] = {"Reserved": "ok", "Bound": "ok", "Rel
 
 
 def tree_of(facts: TreeFacts) -> Node:
-    """Return the tree of a VNF, neither arranged nor grouped."""
+    """Return the tree of a VNF, neither in order nor grouped."""
     vnf, document = facts.record.vnf, facts.document
     drift = drift_of(vnf.metadata)
     health, text, since = judged(document, facts.operation, drift)
@@ -131,7 +131,7 @@ def _machine(machine: MachineFacts, node: VimNode | None) -> Node:
         since=since,
         addresses=list(machine.addresses) or None,
         place=machine.node,
-        nodeState=state_of(node),
+        node_state=state_of(node),
     )
 
 

@@ -13,7 +13,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import StackDeployment
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
-from kubevnfm_lcm_api.views.tree.model import Node
+from kubevnfm_lcm_api.views.tree.model import Node, NodeKind
 from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
 from kubevnfm_lcm_api.views.tree.standing import Standing
 
@@ -31,7 +31,7 @@ def stack_node(facts: TreeFacts, deployment: StackDeployment, ground: Standing) 
         health=health,
         text=text,
         since=since,
-        vimId=ground.vim_id,
+        vim_id=ground.vim_id,
         children=[] if resources is None else list(_parts(facts, resources, drift, ground)),
     )
 
@@ -61,7 +61,7 @@ def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, gro
             since=since,
             addresses=_addresses(server.ports) or None,
             place=node.name if node is not None else names.get(server.vnfc_id) or server.host,
-            nodeState=state_of(node),
+            node_state=state_of(node),
         )
     for network in resources.networks:
         yield _part("network", network.resource_id, network.name, "OS::Neutron::Net", drift, ground)
@@ -69,10 +69,11 @@ def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, gro
         yield _part("volume", volume.resource_id, volume.name, "OS::Cinder::Volume", drift, ground)
 
 
-def _part(kind: str, resource_id: str, name: str, resource_type: str, drift: Drift | None, ground: Standing) -> Node:
+def _part(
+    kind: NodeKind, resource_id: str, name: str, resource_type: str, drift: Drift | None, ground: Standing
+) -> Node:
     health, text, since = _by_stack(drift, ground)
-    shown = {"id": resource_id, "name": name, "type": resource_type, "health": health, "text": text, "since": since}
-    return Node.model_validate({"kind": kind, **shown})
+    return Node(kind=kind, id=resource_id, name=name, type=resource_type, health=health, text=text, since=since)
 
 
 def _of_server(server: ServerFacts, drift: Drift | None, ground: Standing) -> tuple[Health, str | None, str | None]:

@@ -1,11 +1,15 @@
-"""The nodes of a tree."""
+"""The nodes of a tree: `Node` as it is made, `TreeNode` as the document describes it.
+
+A VNF may have thousands of parts, and to make one of pydantic's models for each takes ten times as long.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from pydantic import Field
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.views.instance_rows import DriftMark, Health
@@ -32,7 +36,7 @@ ORDER: Final[Sequence[Health]] = ("problem", "progressing", "unknown", "ok")
 """The gravest first."""
 
 
-class Node(Shown):
+class TreeNode(Shown):
     """A part of a VNF, or something that belongs to it."""
 
     kind: NodeKind
@@ -62,7 +66,7 @@ class Node(Shown):
     """The VIM that it is on."""
     href: str | None = None
     drift: DriftMark | None = None
-    children: list[Node] = Field(default_factory=list)
+    children: list[TreeNode]
     """Those with a problem first."""
 
 
@@ -71,7 +75,49 @@ class TreeView(Shown):
 
     sequence: str
     """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""
-    root: Node
+    root: TreeNode
+
+
+@dataclass(slots=True)
+class Node:
+    """A part of a tree while that is made; the attributes are those of `TreeNode`."""
+
+    kind: NodeKind
+    name: str
+    health: Health
+    id: str | None = None
+    type: str | None = None
+    role: str | None = None
+    state: str | None = None
+    text: str | None = None
+    since: str | None = None
+    count: int | None = None
+    addresses: list[str] | None = None
+    place: str | None = None
+    node_state: Literal["Ready", "NotReady"] | None = None
+    vim_id: str | None = None
+    href: str | None = None
+    drift: DriftMark | None = None
+    children: list[Node] = field(default_factory=list)
+
+    def shown(self) -> JsonObject:
+        """Return it with all below it as it is on the wire."""
+        found: JsonObject = {"kind": self.kind, "name": self.name, "health": self.health}
+        for attribute, name in _OPTIONAL:
+            if (value := getattr(self, attribute)) is not None:
+                found[name] = value
+        if self.drift is not None:
+            found["drift"] = self.drift.model_dump(mode="json", exclude_none=True)
+        found["children"] = [each.shown() for each in self.children]
+        return found
+
+
+_OPTIONAL: Final = (
+    *((name, name) for name in ("id", "type", "role", "state", "text", "since", "count", "addresses", "place", "href")),
+    ("node_state", "nodeState"),
+    ("vim_id", "vimId"),
+)
+"""Attributes that are left out if they are not known, with their names on the wire."""
 
 
 def gravest(healths: Iterable[Health]) -> Health:

@@ -67,7 +67,7 @@ def release_node(facts: TreeFacts, release: Release, ground: Standing) -> Node:
         health="problem" if lost else "ok" if ground.doubt is None else "unknown",
         text=line(drift.reason) if lost and drift is not None else ground.doubt,
         since=drift.since if lost and drift is not None else None,
-        vimId=ground.vim_id,
+        vim_id=ground.vim_id,
         children=children,
     )
 

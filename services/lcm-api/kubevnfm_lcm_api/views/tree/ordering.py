@@ -1,4 +1,4 @@
-"""Puts problems first, passes them up, and groups what is equal and without a problem. Pure."""
+"""Puts problems first, passes them up, and groups what is equal and without a problem."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ _OTHERS: Final = frozenset({"vnf"})
 _PLURALS: Final = {"Ingress": "Ingresses", "NetworkPolicy": "NetworkPolicies", "StorageClass": "StorageClasses"}
 
 
-def arranged(node: Node, *, group: bool) -> Node:
-    """Return the node with its children in order, equal ones grouped if that is wanted, and the health of all below it."""
-    children = [arranged(each, group=group) for each in node.children]
-    health = gravest([node.health, *(each.health for each in children if each.kind not in _OTHERS)])
+def arrange(node: Node, *, group: bool) -> None:
+    """Put the children of the node, and of all below it, in order; group equal ones if that is wanted; pass healths up."""
+    for each in node.children:
+        arrange(each, group=group)
+    node.health = gravest([node.health, *(each.health for each in node.children if each.kind not in _OTHERS)])
     # `sort` keeps the order of those with the same health.
-    children.sort(key=lambda each: ORDER.index(each.health))
-    shown = _grouped(children) if group else children
-    return node.model_copy(update={"children": shown, "health": health})
+    node.children.sort(key=lambda each: ORDER.index(each.health))
+    if group:
+        node.children = _grouped(node.children)
 
 
 def _grouped(children: Sequence[Node]) -> list[Node]:
     """Return the children with each large group of equal ones as one node, in the place of the first of them."""
+    if len(children) < FEWEST:
+        return [*children]
     alike: dict[tuple[object, ...], list[Node]] = defaultdict(list)
     for each in children:
         if is_groupable(each):
@@ -52,7 +55,7 @@ def is_groupable(node: Node) -> bool:
 
 
 def _likeness(node: Node) -> tuple[object, ...]:
-    return node.kind, node.type, node.role, node.state, node.health, node.text, node.nodeState
+    return node.kind, node.type, node.role, node.state, node.health, node.text, node.node_state
 
 
 def _group(members: Sequence[Node]) -> Node:
@@ -67,7 +70,7 @@ def _group(members: Sequence[Node]) -> Node:
         health=first.health,
         text=first.text,
         count=len(members),
-        nodeState=first.nodeState,
+        node_state=first.node_state,
     )
 
 
