@@ -313,6 +313,29 @@ async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
     await user.delete(cnf_id)
 
 
+async def an_image_that_is_not_pulled_is_named(user: User, lab: LabControl, cluster_id: str) -> None:
+    """CR-025: while the step waits for its pods; the operation continues by itself once the registry has the image."""
+    cnf_id = await user.create(await user.sample("cnf"))
+    on_vim = user.on_vim(sample_body("cnf", "instantiate"), await user.vim_of_cluster(cluster_id))
+    async with lab.fault("program", "image nginx*", status=404, message="not found"):
+        operation = await user.start(cnf_id, "instantiate", on_vim)
+        view: dict[str, Any] = {}
+
+        async def is_named() -> bool:
+            view.update((await user.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json)
+            return "cause" in view
+
+        await until_true(is_named)
+    assert (view["cause"]["code"], view["cause"]["isWait"]) == ("image-not-pulled", True)
+    assert view["cause"]["text"].startswith("The image nginx:1.27-alpine cannot be pulled: ")
+    assert view["cause"]["object"]["name"].startswith("web-")
+    assert view["cause"]["object"].items() >= {"kind": "Pod", "namespace": "default"}.items()
+    assert [each["task"] for each in view["next"]] == ["wait", "cancel"]
+    assert (await user.rest(operation))["state"] == "COMPLETED"
+    await user.do(cnf_id, "terminate", FORCEFUL)
+    await user.delete(cnf_id)
+
+
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
@@ -328,6 +351,7 @@ async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)
     await findings_are_shown(user, cluster_id, tmp_path)
+    await an_image_that_is_not_pulled_is_named(user, lab, cluster_id)
     await is_autoscaled(user, lab, cluster_id, tmp_path)
     await comes_up_in_order_and_goes_in_reverse(user, lab, cluster_id, tmp_path)
     await user.terminate(cluster_id)

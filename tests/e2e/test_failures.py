@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,11 +12,17 @@ from clouds.lab_process import LabControl
 from patience import until
 from servers.wirings import in_six
 
+_JOIN = r'The task join on machine worker\d+ failed: kubeadm join to \S+ ended with exit code 1: ".*"\.'
 
-async def _failed(user: User, operation: str, *, timeout_s: float = 300.0) -> dict[str, Any]:
-    """Return the ProblemDetails of an operation that must be FAILED_TEMP."""
-    view = await user.rest(operation, timeout_s=timeout_s)
+
+async def _failed(user: User, operation: str, cause: str, sentence: str) -> dict[str, Any]:
+    """Return the ProblemDetails of an operation that must be FAILED_TEMP; ``sentence``: a regular expression for all of its cause."""
+    view = await user.rest(operation, timeout_s=300.0)
     assert view["state"] == "FAILED_TEMP", json.dumps(view, indent=1)
+    assert (view["cause"]["code"], view["cause"]["isWait"]) == (cause, False), view["cause"]
+    assert re.fullmatch(sentence, view["cause"]["text"]), view["cause"]
+    assert [each["task"] for each in view["next"]] == ["retry", "rollback", "fail"]
+    assert view["next"][0]["text"].startswith(f"{view['cause']['remedy']} Then: Continue at ")
     occurrence = await user.occurrence(operation)
     assert {"retry", "rollback", "fail"} <= set(occurrence["_links"])
     error: dict[str, Any] = occurrence["error"]
@@ -45,7 +52,7 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 1
     async with lab.fault("program", "kubeadm join*", times=1, after=1, message="the fault of this test"):
         operation = await user.start(cluster_id, "instantiate", request)
-        error = await _failed(user, operation)
+        error = await _failed(user, operation, "machine-task-failed", _JOIN)
     assert error["detail"].startswith("instantiate_end: node worker")
     assert "task join" in error["detail"]
     assert "the fault of this test" in error["detail"]
@@ -71,7 +78,7 @@ async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: 
     cluster_id = await user.create(await user.sample("cluster"))
     async with lab.fault("program", "kubeadm join*"):
         operation = await user.start(cluster_id, "instantiate", user.cluster())
-        await _failed(user, operation)
+        await _failed(user, operation, "machine-task-failed", _JOIN)
     view = await user.act(operation, "rollback")
     assert view["state"] == "ROLLED_BACK"
     assert (await user.instance(cluster_id))["instantiationState"] == "NOT_INSTANTIATED"
@@ -88,7 +95,7 @@ async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_i
     cluster_id = await user.create(await user.sample("cluster"))
     async with lab.fault("program", "kubeadm join*"):
         operation = await user.start(cluster_id, "instantiate", user.cluster())
-        await _failed(user, operation)
+        await _failed(user, operation, "machine-task-failed", _JOIN)
     view = await user.act(operation, "fail")
     assert view["state"] == "FAILED"
     shown = await user.instance(cluster_id)
@@ -107,7 +114,7 @@ async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, la
     cluster_id = await user.create(await user.sample("cluster"))
     async with lab.fault("program", "kubeadm join*"):
         operation = await user.start(cluster_id, "instantiate", user.cluster())
-        await _failed(user, operation)
+        await _failed(user, operation, "machine-task-failed", _JOIN)
     await user.act(operation, "fail")
     left = {server["id"] for server in (await lab.inventory())["servers"] if cluster_id in server["name"]}
     view = await user.do(cluster_id, "instantiate", user.cluster())
@@ -123,7 +130,8 @@ async def test_a_full_quota_is_reported_before_anything_is_created(user: User, l
     cluster_id = await user.create(await user.sample("cluster"))
     async with lab.quota(instances=1):
         operation = await user.start(cluster_id, "instantiate", user.cluster())
-        error = await _failed(user, operation)
+        sentence = r"The quota of servers in the OpenStack project is used up: 2 wanted, 1 free\."
+        error = await _failed(user, operation, "quota-exceeded", sentence)
         assert error["detail"] == "create_resources: quota of servers exceeded: 2 wanted, 1 free"
         assert not any(cluster_id in name for name in await lab.names())
     assert (await user.act(operation, "retry"))["state"] == "COMPLETED"
@@ -135,7 +143,9 @@ async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user
     instance_id = await user.create(await user.sample("vm"))
     async with lab.fault("nova", "server_create", message="No valid host was found.", status=500):
         operation = await user.start(instance_id, "instantiate", sample_body("vm", "instantiate"))
-        error = await _failed(user, operation)
+        error = await _failed(
+            user, operation, "no-valid-host", r"Nova finds no compute host for the server VDU1.*: none .*\."
+        )
     assert "No valid host was found" in error["detail"]
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
     await user.delete(instance_id)
@@ -147,7 +157,8 @@ async def test_a_wrong_password_of_the_machines_is_reported_with_node_and_addres
     body["additionalParams"]["k8s_cluster_installation_param"]["worker_node"]["password"] = "not-the-password"
     cluster_id = await user.create(await user.sample("cluster"))
     operation = await user.start(cluster_id, "instantiate", body)
-    error = await _failed(user, operation)
+    sentence = r"Machine worker\d+ refuses the login of user ubuntu: the password or the key is wrong\."
+    error = await _failed(user, operation, "ssh-login-refused", sentence)
     assert "worker" in error["detail"]
     assert "ubuntu" in error["detail"], "the user who was refused"
     assert "not-the-password" not in json.dumps(error)
@@ -195,6 +206,8 @@ async def test_a_failed_terminate_can_be_retried_but_not_rolled_back(user: User,
         operation = await user.start(instance_id, "terminate", GRACEFUL)
         view = await user.rest(operation)
     assert view["state"] == "FAILED_TEMP", view
+    assert view["cause"]["text"] == "Heat does not allow it: the user of the VIM lacks a role in the project."
+    assert [each["task"] for each in view["next"]] == ["retry", "fail"]
     occurrence = await user.occurrence(operation)
     assert "rollback" not in occurrence["_links"]
     (await user.lcm("POST", f"/vnf_lcm_op_occs/{operation}/rollback")).must(404)

@@ -94,7 +94,13 @@ class Site:
             view = (await self.user.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json
             is_over = view["state"] not in {"STARTING", "PROCESSING"}
             assert may_end or not is_over, view
-            return is_over or any(task["task"] == "wait" for task in view["tasks"]) or None
+            if not is_over and any(task["task"] == "wait" and task["state"] != "finished" for task in view["tasks"]):
+                cause = view["cause"]
+                assert cause["code"] in {"vim-away", "vim-faulty", "vim-token-expired"}, cause
+                assert (cause["isWait"], cause["object"]["kind"]) == (True, "Vim")
+                assert [each["task"] for each in view["next"]] == ["wait", "cancel"]
+                return True
+            return is_over or None
 
         await until(waits)
 
@@ -149,6 +155,7 @@ async def test_an_image_that_the_cloud_lacks_is_named_and_rolled_back(site: Site
     view = await user.rest(operation)
     assert view["state"] == "FAILED_TEMP", view
     assert "no-such-image" in view["error"]["detail"]
+    assert view["cause"]["text"] == "The image no-such-image does not exist in the OpenStack project."
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
     await user.delete(instance_id)
 
@@ -175,6 +182,7 @@ async def test_a_full_project_is_named_and_nothing_is_created(site: Site) -> Non
             view = await user.rest(operation)
             assert view["state"] == "FAILED_TEMP", view
             assert "quota of ports exceeded: 1 wanted, 0 free" in view["error"]["detail"]
+            assert view["cause"]["code"] == "quota-exceeded"
             assert set(await machines(site.lab, instance_id)) == before
         assert (await user.act(operation, "retry"))["state"] == "COMPLETED"
         assert len(await machines(site.lab, instance_id)) == len(before) + 1

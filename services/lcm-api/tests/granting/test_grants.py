@@ -233,6 +233,12 @@ async def test_secrets_of_a_grant_are_sealed_and_never_shown(
     assert ACCESS["password"] not in caplog.text + printed.out + printed.err
 
 
+async def cause_of(world: World, operation_id: str) -> dict[str, Any]:
+    """Return why the operation is as it is."""
+    cause: dict[str, Any] = (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json["cause"]
+    return cause
+
+
 async def test_an_operation_stays_starting_until_the_nfvo_has_decided(world: World, nfvo: StubNfvo) -> None:
     """api.md 3.10: 202, then polls. The polls go to the configured URL, whatever Location says."""
     nfvo.undecided = 3
@@ -255,6 +261,8 @@ async def test_a_refused_operation_is_rolled_back_and_leaves_the_instance_free(
     occ = await world.reached(await world.instantiate(instance_id), "ROLLED_BACK")
     assert {name: occ["error"][name] for name in PROBLEM} == PROBLEM
     assert "grantId" not in occ
+    cause = await cause_of(world, occ["id"])
+    assert (cause["code"], cause["object"]["kind"]) == ("grant-refused", "Nfvo")
     assert "grant" not in occ["_links"]
     assert world.twins.commands == []
     assert await is_free(world, instance_id)
@@ -269,6 +277,7 @@ async def test_an_nfvo_that_never_answers_ends_the_operation_in_time(worlds: WOR
         occ = await world.reached(await world.instantiate(instance_id), "ROLLED_BACK")
         assert (occ["error"]["status"], occ["error"]["type"]) == (504, "grant-timeout")
         assert "did not answer in time" in occ["error"]["detail"]
+        assert (await cause_of(world, occ["id"]))["code"] == "nfvo-away"
         assert await is_free(world, instance_id)
 
 
