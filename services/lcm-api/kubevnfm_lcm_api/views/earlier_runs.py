@@ -25,7 +25,7 @@ from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 PLAN: Final = "internal/plan"
 LARGE: Final = (
     "internal/draft",
-    "internal/granting",
+    "internal/granting/request",
     "internal/revision",
     "operationParams",
     "resourceChanges",
