@@ -36,15 +36,16 @@ def _steps(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> Iterator[Js
             continue
         if task["task"] == _WAIT and task.get("since"):
             # The message has the time in front of the reason.
-            text, since = task["message"].partition(f"{task['since']}: ")[2] or task["message"], task["since"]
+            texts, since = [task["message"].partition(f"{task['since']}: ")[2] or task["message"]], task["since"]
         else:
-            text, since = task["message"], task.get("saidAt") or task["updatedAt"]
-        yield {
-            "step": task["step"],
-            **({"node": task["node"]} if task["node"] else {}),
-            "task": task["task"],
-            "text": text,
-            "since": since,
-            **({"lastError": text, "code": task["code"]} if task.get("code") else {}),
-            **({"attempts": task["tries"]} if task.get("tries") else {}),
-        }
+            texts, since = task.get("obstacles") or [task["message"]], task.get("saidAt") or task["updatedAt"]
+        for text in texts:
+            yield {
+                "step": task["step"],
+                **({"node": task["node"]} if task["node"] else {}),
+                "task": task["task"],
+                "text": text,
+                "since": since,
+                **({"lastError": text, "code": task["code"]} if task.get("code") else {}),
+                **({"attempts": task["tries"]} if task.get("tries") else {}),
+            }

@@ -373,6 +373,11 @@ async def test_a_cancel_while_starting_ends_rolled_back(world: World, nfvo: Stub
     instance_id = await world.create()
     operation_id = await world.instantiate(instance_id)
     await was_polled(nfvo)
+    shown = (await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
+    assert [wait["text"] for wait in shown["waits"]] == ["The NFVO has not decided about the grant yet."]
+    listed = (await world.call("GET", "/kubevnfm/v1/operations?state=STARTING")).must(200).json["items"]
+    assert listed[0]["cause"] == shown["cause"]
+    assert (shown["cause"]["code"], shown["cause"]["since"]) == ("nfvo-undecided", shown["waits"][0]["since"])
     (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/cancel", {"cancelMode": mode})).must(202)
     if mode == "GRACEFUL":
         nfvo.polls.clear()

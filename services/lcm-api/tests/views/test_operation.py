@@ -66,7 +66,13 @@ async def test_an_operation_is_shown_with_its_plan_its_waits_and_the_time_left(w
     said_at = (await view(world, operation_id))["waits"][1]["since"]
     await report(world, phase, node="worker2", task="prepare", state="progressed", message="waits for the lock of dpkg")
     await report(world, phase, node="worker3", task="join", state="finished", message="joined", duration_s=2.5)
+    stuck = ["Deployment default/web: 0 of 2 ready", "Service default/web: no address"]
+    ready = {"task": "ready", "state": "progressed", "message": stuck[1], "obstacles": stuck}
+    await report(world, phase, **ready)
     shown = await view(world, operation_id)
+    found = [(wait["task"], wait["text"]) for wait in shown["waits"][2:]]
+    assert found == [("ready", stuck[0]), ("ready", stuck[1])]
+    del shown["waits"][2:]
     of_step = {"step": phase.stepid}
     assert shown["waits"] == [
         {
