@@ -41,14 +41,17 @@ class Archive:
 
 
 @contextlib.contextmanager
-def archive_of(path: Path) -> Iterator[Archive]:
-    """Yield the archive of a file, or of a folder, which is packed for the time of the block. Raises Fault."""
+def archive_of(path: Path, *, follows_links: bool = False) -> Iterator[Archive]:
+    """Yield the archive of a file, or of a folder, which is packed for the time of the block. Raises Fault.
+
+    ``follows_links``: whether links of a folder may lead out of it. Without that, a folder of others cannot send files of the user.
+    """
     if not path.is_dir():
         yield _described(path)
         return
     with tempfile.TemporaryDirectory(prefix="kubevnfm-") as folder:
         packed = Path(folder) / f"{path.resolve().name}.zip"
-        pack(path, packed)
+        pack(path, packed, follows_links=follows_links)
         yield _described(packed)
 
 
@@ -63,14 +66,14 @@ def _described(path: Path) -> Archive:
         raise Fault(f"{path}: {error.strerror or error}") from error
 
 
-def pack(folder: Path, out: Path) -> None:
+def pack(folder: Path, out: Path, *, follows_links: bool = False) -> None:
     """Write a folder as an archive; the same folder always gives the same bytes. Raises Fault.
 
     Hidden files, byte code and the names in `LEFT_OUT` are left out. If the folder has a TOSCA.meta, only its first block is
     used: a block with type and digest for each file is written after it. Nothing else is checked: the gateway does that.
     """
     try:
-        names = sorted(_names(folder))
+        names = sorted(_names(folder, follows_links=follows_links))
         if not names:
             raise Fault(f"{folder}: no file for a package in there")
         with zipfile.ZipFile(out, "w") as archive:
@@ -84,7 +87,7 @@ def pack(folder: Path, out: Path) -> None:
         raise Fault(f"{folder}: {error}") from error
 
 
-def _names(folder: Path) -> Iterator[str]:
+def _names(folder: Path, *, follows_links: bool) -> Iterator[str]:
     for count, path in enumerate(folder.rglob("*")):
         if count > _MOST_FILES:
             raise Fault(f"{folder}: at most {_MOST_FILES} files expected")
@@ -95,8 +98,10 @@ def _names(folder: Path) -> Iterator[str]:
             or any(each.startswith(".") or each == "__pycache__" for each in parts)
         ):
             continue
-        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-            raise Fault(f"{path}: a link out of the folder")
+        if not follows_links and path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            raise Fault(
+                f"{path} leads out of the folder: --follow-links, or followLinks in a site file, packs what is there"
+            )
         name = "/".join(parts)
         if path.is_file() and name != META:
             yield name

@@ -18,7 +18,7 @@ from kubevnfm_cli.site.difference import differences
 from kubevnfm_cli.site.model import Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import digest, revealed
-from kubevnfm_cli.site.vims import LONG_TYPES, MARK, vim_of_name
+from kubevnfm_cli.site.vims import LONG_TYPES, MARK, vim_of_instance, vim_of_name
 from kubevnfm_cli.site.world import OPEN_STATES, Conflicts, Thing, World, failure_text
 
 _INSTANCES: Final = "/vnflcm/v2/vnf_instances"
@@ -92,7 +92,7 @@ class Instances:
                 Thing(), [Step("create", lambda: _create(world, entry, vnfd_id)), Step("instantiate", _not_yet)]
             )
         look = _Look(world, entry, found, _mark(found))
-        thing = Thing(look.id, {"vim": _own_cluster(found)})
+        thing = Thing(look.id)
         if _site(found) != world.site.name:
             wanted = {**_mark_of(entry, world.site.name)}
             return Plan(thing, [Step("adopt", lambda: look.modify({"metadata": {MARK: wanted}}))])
@@ -191,19 +191,19 @@ def _open_operation(world: World, instance_id: str) -> JsonObject | None:
     return next(iter(world.read_list(_OPERATIONS, {"filter": wanted, "fields": "error"})), None)
 
 
-def _own_cluster(found: JsonObject) -> JsonObject | None:
-    """Return the registered VIM that a cluster has become: the entry with its type that no request has named."""
-    connections = found.get("vimConnectionInfo", {})
-    own = [
-        {"vimId": each["vimId"], "vimType": each["vimType"]}
-        for each in connections.values()
-        if each.get("vimId") and each.get("vimType") == LONG_TYPES["kubernetes"]
-    ]
-    return own[-1] if own else None
-
-
 def _drift(found: JsonObject) -> str:
     return str(part(found, "metadata", "kubevnfm_drift", "reason") or "")
+
+
+def cluster_of(world: World, name: str) -> Mapping[str, Any] | None:
+    """Return id and type of the VIM that an instance of the site has become; None if it is not there, or no cluster."""
+    key = Key("instances", name)
+    instance_id = world.thing(key).id
+    if instance_id is None:
+        # In a removal the instance comes after what is on it.
+        found = _marked(world, world.site.entries[key])
+        instance_id = None if found is None else str(found["id"])
+    return None if instance_id is None else vim_of_instance(world, instance_id)
 
 
 # --- what is wanted ---------------------------------------------------------------------------------------------------
@@ -220,12 +220,12 @@ def _vim(world: World, entry: Entry) -> Mapping[str, Any] | None:
     """Return id and type of the VIM that an entry names; None if it names none. Raises Conflicts."""
     body = entry.body
     if "vimOf" in body:
-        own: Any = world.thing(Key("instances", body["vimOf"])).facts.get("vim")
+        own = cluster_of(world, body["vimOf"])
         if own is None:
             raise Conflicts(
                 f"{entry.place('vimOf')}: {body['vimOf']} has registered no VIM: it is no cluster, or is not instantiated"
             )
-        return dict(own)
+        return own
     name = body.get("vim") or body.get("region")
     if name is None:
         return None

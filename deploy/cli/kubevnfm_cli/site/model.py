@@ -111,11 +111,13 @@ _REFERENCES: Final[Mapping[str, Sequence[_Reference]]] = {
         _Reference("vimOf", "instances"),
         _Reference("after", "instances"),
     ),
-    "links": (_Reference("region", "regions", may_be_outside=True),),
-    "volumes": (_Reference("region", "regions", may_be_outside=True),),
+    **dict.fromkeys(
+        ("links", "volumes"),
+        (_Reference("region", "regions", may_be_outside=True), _Reference("vimOf", "instances")),
+    ),
 }
 _VIMS: Final = ("vim", "region", "vimOf")
-"""The attributes of an instance that name its VIM."""
+"""The attributes that name the VIM of an instance, a link or a volume."""
 
 
 def references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[tuple[Path, Key]]:
@@ -159,14 +161,16 @@ def _wrong_references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[st
             if name not in known:
                 place = entry.place("instances", index)
                 yield f"{place}: {name} is not one of the instances of the site{did_you_mean(name, known)}"
+    given = [each for each in _VIMS if each in entry.body]
+    if len(given) > 1:
+        yield f"{entry.place(given[1])}: only one of {', '.join(given)} expected"
     if entry.key.section in ("links", "volumes"):
-        region = entry.body["region"]
-        if Key("regions", region) not in entries and region.count("/") != 1:
+        region = entry.body.get("region", "/")
+        if not given:
+            yield f"{entry.place()}: region or vimOf is missing"
+        elif Key("regions", region) not in entries and region.count("/") != 1:
             known = [other.name for other in entries if other.section == "regions"]
             yield f"{entry.place('region')}: a region of the site, or an id <owner>/<region> expected{did_you_mean(region, known)}"
-    given = [each for each in _VIMS if each in entry.body]
-    if entry.key.section == "instances" and len(given) > 1:
-        yield f"{entry.place(given[1])}: only one of {', '.join(given)} expected"
 
 
 def circle_of(needs: Mapping[Key, frozenset[Key]]) -> list[Key] | None:

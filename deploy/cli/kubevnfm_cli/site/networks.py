@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.site.difference import differences
+from kubevnfm_cli.site.instances import cluster_of
 from kubevnfm_cli.site.model import Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import MASK, revealed
 from kubevnfm_cli.site.vims import LABEL, MARK
-from kubevnfm_cli.site.world import Thing, World
+from kubevnfm_cli.site.world import Conflicts, Thing, World
 
 _LINKS: Final = "/multicloud/v1/virtual-links"
 _VOLUMES: Final = "/multicloud/v1/persistent-volumes"
@@ -21,27 +22,43 @@ _SUBSCRIPTIONS: Final = "/vnflcm/v2/subscriptions"
 _PREFER: Final = "wait=60"
 
 
-def region_id(world: World, entry: Entry) -> str:
-    """Return the id of the region that an entry names; the name itself if it is an id already."""
+def region_id(world: World, entry: Entry) -> str | None:
+    """Return the id of the region that an entry names, or of the VIM of a cluster; None if the cluster is not there yet."""
+    if "vimOf" in entry.body:
+        vim = cluster_of(world, entry.body["vimOf"])
+        return None if vim is None else str(vim["vimId"])
     name: str = entry.body["region"]
     region = world.site.entries.get(Key("regions", name))
     return f"{region.body['cloud_owner']}/{name}" if region is not None else name
 
 
 def _found(world: World, entry: Entry, path: str) -> JsonObject | None:
-    query = {"cloud_region_id": region_id(world, entry), "name": entry.name}
-    return next(iter(world.read_list(path, query)), None)
+    region = region_id(world, entry)
+    if region is None:
+        return None
+    return next(iter(world.read_list(path, {"cloud_region_id": region, "name": entry.name})), None)
+
+
+def _create(world: World, entry: Entry, path: str, wanted: Mapping[str, Any]) -> Step:
+    """Return the step that creates a link or a volume."""
+
+    def run() -> None:
+        region = region_id(world, entry)
+        if region is None:
+            raise Conflicts(f"{entry.place('vimOf')}: {entry.body['vimOf']} has registered no VIM: it is no cluster")
+        world.write("POST", path, {**wanted, "cloud_region_id": region, "name": entry.name}, prefer=_PREFER)
+
+    return Step("create", run)
 
 
 class Links:
     """Virtual links: the site is one of the users, and leaves the link when it is removed."""
 
     def plan(self, world: World, entry: Entry) -> Plan:
-        wanted = {name: value for name, value in entry.body.items() if name != "region"}
+        wanted = {name: value for name, value in entry.body.items() if name not in ("region", "vimOf")}
         reference, found = _reference(world), _found(world, entry, _LINKS)
         if found is None:
-            body = {**wanted, "cloud_region_id": region_id(world, entry), "name": entry.name, "reference": reference}
-            return Plan(Thing(), [Step("create", lambda: world.write("POST", _LINKS, body, prefer=_PREFER))])
+            return Plan(Thing(), [_create(world, entry, _LINKS, {**wanted, "reference": reference})])
         thing = Thing(str(found["id"]))
         namespaces = sorted(set(wanted.pop("namespaces", ())) - set(found.get("namespaces", ())))
         refusals = [f"{each}; a link keeps this: delete it, and apply again" for each in differences(wanted, found)]
@@ -88,12 +105,11 @@ class Volumes:
     """Persistent volumes: the mark is a label."""
 
     def plan(self, world: World, entry: Entry) -> Plan:
-        wanted = {name: value for name, value in entry.body.items() if name != "region"}
+        wanted = {name: value for name, value in entry.body.items() if name not in ("region", "vimOf")}
         wanted["labels"] = {**wanted.get("labels", {}), LABEL: world.site.name}
         found = _found(world, entry, _VOLUMES)
         if found is None:
-            body = {**wanted, "cloud_region_id": region_id(world, entry), "name": entry.name}
-            return Plan(Thing(), [Step("create", lambda: world.write("POST", _VOLUMES, body, prefer=_PREFER))])
+            return Plan(Thing(), [_create(world, entry, _VOLUMES, wanted)])
         thing, owner = Thing(str(found["id"])), part(found, "labels", LABEL)
         if owner != world.site.name and (refusal := taken(world, "volume", owner, str(found["id"]))) is not None:
             return Plan(thing, refusals=[refusal])

@@ -7,11 +7,12 @@ changed to it, and the former one is removed at the end, when no instance uses i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from kubevnfm_cli import uploads
-from kubevnfm_cli.archives import archive_of
+from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.site.difference import differences
@@ -44,10 +45,10 @@ class Packages:
     """Uploads archives."""
 
     def plan(self, world: World, entry: Entry) -> Plan:
-        path = entry.source.folder / entry.body["file"]
+        path = _file(entry)
         if not path.exists():
             raise Conflicts(f"{entry.place('file')}: {path} does not exist")
-        with archive_of(path) as archive:
+        with _archive(entry) as archive:
             sha256 = archive.sha256
         found = marked(world, entry.name)
         user_data = {
@@ -57,11 +58,11 @@ class Packages:
         usable = [each for each in found if _hash(each) == sha256]
         present = next((each for each in usable if each["onboardingState"] != "ERROR"), None)
         if present is None:
-            return self._new(world, entry, path, sha256, user_data, found)
+            return self._new(world, entry, sha256, user_data, found)
         thing = Thing(str(present["id"]), {"vnfdId": present.get("vnfdId")})
         state = present["onboardingState"]
         if state == "CREATED":
-            return Plan(thing, [Step("upload", lambda: _upload(world, entry, str(present["id"]), path, sha256))])
+            return Plan(thing, [Step("upload", lambda: _upload(world, entry, str(present["id"]), sha256))])
         if state != "ONBOARDED":
             return Plan(thing, [Step("wait for", lambda: _onboarded(world, entry, str(present["id"])))])
         wanted = entry.body.get("userDefinedData", {})
@@ -77,7 +78,6 @@ class Packages:
         self,
         world: World,
         entry: Entry,
-        path: Path,
         sha256: str,
         user_data: Mapping[str, Any],
         found: Sequence[JsonObject],
@@ -102,7 +102,7 @@ class Packages:
 
         def upload() -> None:
             package_id = uploads.create(world.gateway, user_data)
-            _upload(world, entry, package_id, path, sha256)
+            _upload(world, entry, package_id, sha256)
 
         return Plan(Thing(), [*removals, Step("upload", upload, text)])
 
@@ -138,11 +138,19 @@ def remove(world: World, package: JsonObject) -> None:
     world.write("DELETE", _path(package))
 
 
-def _upload(world: World, entry: Entry, package_id: str, path: Path, sha256: str) -> None:
-    with archive_of(path) as archive:
+def _file(entry: Entry) -> Path:
+    return entry.source.folder / str(entry.body["file"])
+
+
+def _archive(entry: Entry) -> AbstractContextManager[Archive]:
+    return archive_of(_file(entry), follows_links=entry.body.get("followLinks", False))
+
+
+def _upload(world: World, entry: Entry, package_id: str, sha256: str) -> None:
+    with _archive(entry) as archive:
         if archive.sha256 != sha256:
-            raise Conflicts(f"{path} was changed meanwhile: apply again")
-        world.progress(entry.key, f"sends {path.name}, {archive.size} bytes")
+            raise Conflicts(f"{_file(entry)} was changed meanwhile: apply again")
+        world.progress(entry.key, f"sends {_file(entry).name}, {archive.size} bytes")
         uploads.send(world.gateway, package_id, archive, lambda _: None)
     _onboarded(world, entry, package_id)
 

@@ -34,6 +34,14 @@ def vim_of_name(world: World, name: str) -> JsonObject | None:
     return next(iter(objects(part(world.read(_VIMS, {"name": name}), "vims"))), None)
 
 
+def vim_of_instance(world: World, instance_id: str) -> Mapping[str, Any] | None:
+    """Return id and type of the VIM that a cluster has become, by the id of its VNF instance; None if there is none."""
+    for vim in objects(part(world.read(_VIMS, {"type": "kubernetes"}), "vims")):
+        if instance_id in (part(vim, "extra", "vnf_instance_id"), part(vim, "extra", "created_by")):
+            return {"vimId": str(vim["id"]), "vimType": LONG_TYPES["kubernetes"]}
+    return None
+
+
 class Vims:
     """OpenStack and Kubernetes VIMs: the mark is in ``extra``."""
 
@@ -81,7 +89,8 @@ def _vim_differences(wanted: Mapping[str, Any], found: JsonObject) -> Iterator[D
     for name, value in wanted.items():
         if name == "auth_url":
             # A Keystone without a version in its URL gets one.
-            if found[name].rstrip("/") not in (value.rstrip("/"), f"{value.rstrip('/')}/v3"):
+            url = str(revealed(value)).rstrip("/")
+            if found[name].rstrip("/") not in (url, f"{url}/v3"):
                 yield Difference((name,), found[name], value)
         else:
             default: Any = {} if isinstance(value, dict) else False if isinstance(value, bool) else ""

@@ -26,6 +26,7 @@ def arguments(parser: Parser) -> None:
 A folder is packed as it is, without hidden files, README.md and the folder `requests`; the digests of its TOSCA.meta are written.
 The gateway checks the package: its errors name file and line, and a package that it refuses is deleted again."""
     parser.add_argument("path", metavar="FILE|FOLDER", type=Path, help="a CSAR, or a folder with its content")
+    parser.add_argument("--follow-links", action="store_true", help="pack files that links lead to out of the folder")
     parser.add_argument("--keep", action="store_true", help="keep a package that is refused")
     parser.add_argument(
         "--timeout",
@@ -41,7 +42,7 @@ def run(call: Call) -> int:
     path: Path = call.given.path
     if not path.exists():
         raise UsageFault(f"{path} does not exist")
-    with archive_of(path) as archive:
+    with archive_of(path, follows_links=call.given.follow_links) as archive:
         package_id = uploads.create(call.gateway, {})
         try:
             uploads.send(call.gateway, package_id, archive, _Bar(call, archive))

@@ -57,7 +57,7 @@ def test_what_is_no_package_is_refused_before_anything_is_sent(tmp_path: Path) -
     assert run_here("upload", str(tmp_path / "none"), environment=environment).code == 2
     assert run_here("upload", str(tmp_path), environment=environment).code == 1
     (tmp_path / "link").symlink_to("/etc/passwd")
-    assert "a link out of the folder" in run_here("upload", str(tmp_path), environment=environment).err
+    assert "leads out of the folder" in run_here("upload", str(tmp_path), environment=environment).err
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------
