@@ -86,7 +86,7 @@ def test_each_verb_has_help_and_each_of_its_arguments_a_text(verb: str) -> None:
 
 DOCUMENTED: Final = [
     line.partition(" #")[0].strip()
-    for page in ("docs/cli.md", "README.md")
+    for page in ("docs/cli.md", "docs/site-files.md", "README.md")
     for line in (ROOT.parents[1] / page).read_text(encoding="utf-8").splitlines()
     if line.startswith("    kubevnfm ")
 ]

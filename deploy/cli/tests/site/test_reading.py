@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import textwrap
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -242,3 +243,10 @@ def test_what_others_have_set_is_no_difference() -> None:
     found: Sequence[Any] = [{"a": 1, "other": 2, "list": [{"x": 1, "y": 2}]}, {"a": True, "list": []}]
     assert list(differences(wanted, found[0])) == []
     assert [each.path for each in differences(wanted, found[1])] == [("a",), ("list",)]
+
+
+def test_the_example_of_the_documentation_is_a_site(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs/site-files.md").read_text()
+    example = page[page.index("    site: plant\n") : page.index("\n`deploy/samples/site/lab.yaml`")]
+    site = site_of(tmp_path, textwrap.dedent(example), CLOUD_PASSWORD="x")
+    assert [str(key) for key in site.entries] == ["vim/cloud", "package/machine", "vnf/web"]
