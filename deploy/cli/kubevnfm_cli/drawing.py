@@ -33,9 +33,11 @@ def operation_text(screen: Screen, operation: Operation) -> str:
 def operation_lines(screen: Screen, operation: Operation, *, is_whole: bool, room: int = 10_000) -> list[str]:
     """Return an operation as lines; at most ``room`` of them, in which done and waiting steps give way."""
     head = _head(screen, operation, is_whole=is_whole)
+    # While it goes on without trouble, there is nothing to do.
+    can_act = is_whole or operation.rests or operation.view.get("cause")
     tail = [
         *_blocking(screen, operation),
-        *_next(screen, operation.view),
+        *(_next(screen, operation.view) if can_act else []),
         *(_warnings(screen, operation.view) if is_whole else []),
     ]
     steps = _step_lines(screen, operation, is_whole=is_whole)

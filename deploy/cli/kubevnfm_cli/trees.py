@@ -13,6 +13,9 @@ from kubevnfm_cli.terminal import Screen, printable, width_of
 _MARKS: Final = {"problem": ("✗", "red"), "progressing": ("▸", "yellow"), "unknown": ("?", "dim"), "ok": ("✓", "green")}
 _DEEPEST: Final = 32
 _TEXT: Final = 500
+_LONGEST_NAME: Final = 48
+_END: Final = 26
+"""The end of a long name, which is what differs among its siblings."""
 
 
 def tree_text(screen: Screen, root: JsonObject) -> str:
@@ -51,11 +54,13 @@ def _rows(node: JsonObject, stem: str, below: str, depth: int) -> Iterator[tuple
 
 
 def _name(node: JsonObject) -> str:
-    kind = printable(node.get("type") or node.get("kind"))
+    # `OS::Nova::Server` is a server.
+    kind = printable(node.get("type") or node.get("kind")).rpartition("::")[2]
+    name = printable(node.get("name"))
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[: _LONGEST_NAME - _END - 1]}…{name[-_END:]}"
     count = node.get("count")
-    if isinstance(count, int):
-        return f"{count} {kind}s {printable(node.get('name'))}"
-    return f"{kind}/{printable(node.get('name'))}"
+    return f"{count} {kind}s {name}" if isinstance(count, int) else f"{kind}/{name}"
 
 
 def _state(node: JsonObject) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from callers.command_line import Ran, kubevnfm
 from kubevnfm_cli.bodies import read_body, with_parameters
+from kubevnfm_cli.call import Parser
+from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.nouns import NOUNS
 from worlds.lcm_world import SAMPLES, World
@@ -22,6 +26,16 @@ async def vm(world: World) -> World:
 
 async def run(world: World, *words: str, **more: Any) -> Ran:
     return await kubevnfm(world.url, *words, **more)
+
+
+def understood(command: str) -> str:
+    """Return the verb of a command that the gateway has named, once its words are understood."""
+    program, verb, *words = shlex.split(command)
+    assert program == "kubevnfm"
+    parser = Parser(verb, VERBS[verb].summary)
+    importlib.import_module(VERBS[verb].module).arguments(parser)
+    parser.parse_args(words)
+    return verb
 
 
 REQUEST = SAMPLES / "vm/requests/instantiate.json"
@@ -69,6 +83,7 @@ async def test_a_failed_operation_is_explained_described_and_decided(vm: World) 
     assert any(line.startswith(f"  kubevnfm retry {operation_id}") for line in lines)
     assert lines[-1].startswith("more: docs/errors.md#")
     body = (await run(vm, "why", operation_id, "-o", "json")).json()
+    assert {understood(one["command"]) for one in body["next"]} == {"retry", "rollback", "fail"}
     assert body["cause"]["text"] in lines[1]
     described = (await run(vm, "describe", "op", operation_id[:10])).out
     assert "✗ Create the virtual resources" in described
@@ -83,9 +98,9 @@ async def test_a_failed_operation_is_explained_described_and_decided(vm: World) 
 
 async def test_cancel_stops_an_operation_and_fail_gives_it_up(vm: World) -> None:
     operation_id = await vm.an_operation_in("PROCESSING")
-    blocked = await run(vm, "why", operation_id)
-    assert blocked.code == 0
-    cancelled = await run(vm, "cancel", operation_id, "--forceful", "--wait")
+    possible = (await run(vm, "why", operation_id, "-o", "json")).json()["next"]
+    assert {understood(one["command"]) for one in possible} == {"wait", "cancel"}
+    cancelled = await run(vm, "cancel", operation_id, "--mode", "forceful", "--wait")
     assert (cancelled.code, "FAILED_TEMP after" in cancelled.out) == (0, True)
     assert (await run(vm, "fail", operation_id)).out == f"op/{operation_id}\n"
     assert (await vm.operation(operation_id))["operationState"] == "FAILED"

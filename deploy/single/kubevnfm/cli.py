@@ -108,7 +108,8 @@ def _end(command: Callable[[], None]) -> NoReturn:
     try:
         command()
     except (VnfmError, OSError, ValueError) as error:  # a TimeoutError is an OSError
-        sys.exit(f"kubevnfm: {str(error) or type(error).__name__}")
+        sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
+        sys.exit(1)
     sys.exit(0)
 
 

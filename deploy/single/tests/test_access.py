@@ -27,10 +27,10 @@ PASSWORD = "of the operator"
 
 
 def hashed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str) -> tuple[Any, str]:
-    monkeypatch.setattr(sys, "argv", ["kubevnfm", "hash-password"])
+    monkeypatch.setattr(sys, "argv", ["kubevnfm-hash-password"])
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        cli.hash_password()
     printed = capsys.readouterr()
     return ended.value.code, printed.out or printed.err
 

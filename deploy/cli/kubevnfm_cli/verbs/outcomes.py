@@ -27,9 +27,10 @@ def arguments(parser: Parser) -> None:
     )
     if parser.verb == "cancel":
         parser.add_argument(
-            "--forceful",
-            action="store_true",
-            help="stop the running steps now (default: let them end, and begin no other)",
+            "--mode",
+            choices=("graceful", "forceful"),
+            default="graceful",
+            help="graceful: let the running steps end, and begin no other (default); forceful: stop them now",
         )
     add_wait_options(parser)
 
@@ -39,7 +40,7 @@ def run(call: Call) -> int:
     operation_id = named_operation(call.gateway, call.given.words)
     body = None
     if call.verb == "cancel":
-        body = {"cancelMode": "FORCEFUL" if call.given.forceful else "GRACEFUL"}
+        body = {"cancelMode": call.given.mode.upper()}
     call.gateway.call("POST", path_of("vnflcm", "v2", "vnf_lcm_op_occs", operation_id, call.verb), body)
     if call.verb == "fail" and call.format.is_for_people and not call.given.wait:
         call.out.say(f"op/{operation_id}")
