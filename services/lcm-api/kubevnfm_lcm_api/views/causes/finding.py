@@ -25,7 +25,7 @@ _BEHIND: Final = 1500
 """Characters behind what a rule has found in which the rest of it is searched."""
 _REMEMBERED: Final = 2048
 _SUBJECT: Final = re.compile(
-    rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF) )"
+    rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF|Machines) )"
     rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
 )
 """How infra-k8s names an object."""

@@ -41,7 +41,7 @@ KUBERNETES: Final = (
         named="hook",
         words={
             r"no endpoints available": "no pod stands behind its Service",
-            r"connection refused": "its pod refuses the connection",
+            r"connection refused": "it refuses the connection",
             r"no such host|service \\?\"[^\"]{1,200}\" not found": "its Service does not exist",
             r"x509": "its certificate is not trusted",
             r"deadline exceeded|timeout|Timeout": "it does not answer in time",
@@ -308,6 +308,21 @@ KUBERNETES: Final = (
         code="volume-not-ready",
         text=_SAID,
         about="Volume",
+    ),
+    rule(
+        "address-not-in-range",
+        "The address {address} that {thing} asks for is not in the range of the cluster's Services.",
+        "Name an address of that range, or none",
+        text=r"failed to allocate IP (?P<address>[0-9a-fA-F.:]{2,45}): the provided network does not match",
+        best="rollback",
+    ),
+    rule(
+        "object-refused",
+        "The Kubernetes API refuses {thing}: {said}",
+        "Correct the manifest in the package",
+        code="object-refused",
+        text=r"\bis invalid: (?P<said>.{1,300})",
+        best="rollback",
     ),
     rule(
         "object-refused",

@@ -39,6 +39,13 @@ WORKLOAD_CLUSTERS: Final = (
         about="Cluster",
     ),
     rule(
+        "network-plugin-missing",
+        "No node of the cluster[ {name}] is Ready, as nothing in it is a network plugin (CNI) that runs.",
+        "Name a network plugin in capi.addon-def-files, or look at the pods of the one that is there",
+        text=r"no node is Ready.{0,80}network plugin|capi\.addon-def-files",
+        about="Cluster",
+    ),
+    rule(
         "callback-refused",
         "The receiver refuses the credentials of the workload cluster: {said}",
         "Correct the keys or the receiver (docs/credentials-receiver.md)",
@@ -74,6 +81,13 @@ WORKLOAD_CLUSTERS: Final = (
         "The new cluster is not usable yet, after {seconds} s for {what}: {said}",
         "Look at the control plane of the new cluster",
         text=r"wait(?:ed|ing since) (?P<seconds>\d{1,9}) s for (?P<what>[^:]{1,120}?(?: at https?://[^\s:]{1,200}:\d{1,5})?): (?P<said>.{1,250})",
+        about="Cluster",
+    ),
+    rule(
+        "cluster-not-ready",
+        "The cluster[ {name}] is not ready after {seconds} s in phase {phase}, with {ready} of {wanted} machines: {said}",
+        "Remove the cause, or give the phase more time (capi.timeouts)",
+        text=r"Cluster \S{1,300}: phase (?P<phase>[a-z ]{1,40}) not done in (?P<seconds>[\d.e+]{1,12}) s, (?P<ready>\d{1,6}) of (?P<wanted>\d{1,6}) Machines ready: (?P<said>.{1,300})",
         about="Cluster",
     ),
     rule(
