@@ -159,9 +159,10 @@ class Run:
                 result.text = f"{plan.running['operation']} {plan.running['id']} goes on"
                 return False
             self.world.awaited_operation(entry.key, plan.running["id"])
+            result.text = f"{plan.running['operation']} has ended meanwhile"
             return True
         if not plan.steps:
-            result.text = plan.note
+            result.text = plan.note or result.text
             return False
         step = plan.steps[0]
         step.run()

@@ -141,11 +141,9 @@ class World:
                 return view
             if state in ("FAILED_TEMP", "FAILED", "ROLLED_BACK"):
                 raise Failed(failure_text(view))
-            text = part(view, "cause", "text") or (
-                f"{view.get('operation')} {state}" if view else "the gateway is away"
-            )
+            text = _state_text(view) if view else "the gateway is away"
             if text != shown:
-                shown = str(text)
+                shown = text
                 self.progress(key, printable(shown, _PROBLEM))
             self.pause(pause_s, f"operation {operation_id} goes on: kubevnfm wait {operation_id}")
             pause_s = min(pause_s * 1.5, _LONGEST_LOOK_S)
@@ -156,6 +154,12 @@ class World:
             raise Stopped(f"interrupted; {otherwise}")
         if time.monotonic() > self._until:
             raise Stopped(f"the time of {self.options.timeout_s:g} s ran out; {otherwise}")
+
+
+def _state_text(view: Mapping[str, Any]) -> str:
+    """Return what an operation waits for, or else the steps that it is at."""
+    running = [str(step.get("title")) for step in objects(view.get("steps")) if step.get("state") == "asked"]
+    return f"{view.get('operation')}: {part(view, 'cause', 'text') or ', '.join(running) or view.get('state')}"
 
 
 def failure_text(view: Mapping[str, Any]) -> str:
