@@ -87,6 +87,74 @@ def test_what_a_region_says_is_bounded() -> None:
     assert (strange.name, strange.namespace, strange.uid, strange.networks) == ("ab", "", "", ())
 
 
+def _waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    waiting = {"reason": reason, "message": message}
+    status = {"name": "web", "image": "registry.example/web:1", "state": {"waiting": waiting}, **more}
+    return {"containerStatuses": [status], "conditions": [{"type": "Ready", "status": "False"}]}
+
+
+_ENDED = {"lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+_NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "trouble"),
+    [
+        ({}, None, ""),
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, True, ""),
+        (_waiting("ContainerCreating"), False, ""),
+        (
+            _waiting("ImagePullBackOff", "Back-off pulling image"), False,
+            "container web: the image registry.example/web:1 cannot be pulled (ErrImagePull)",
+        ),
+        (
+            _waiting("ErrImagePull", "manifest unknown"), False,
+            "container web: the image registry.example/web:1 cannot be pulled (ErrImagePull)",
+        ),
+        (
+            _waiting("CrashLoopBackOff", "back-off 40s restarting failed container", **_ENDED), False,
+            "container web ends again and again with exit code 137 (OOMKilled)",
+        ),
+        (
+            _waiting("CreateContainerConfigError", 'secret "login" not found'), False,
+            'container web: CreateContainerConfigError: secret "login" not found',
+        ),
+        ({"conditions": [_NO_NODE]}, None, "no node fits: 0/3 nodes are available"),
+        (
+            {"phase": "Failed", "containerStatuses": [{"name": "job", "state": {"terminated": {"exitCode": 2, "reason": "Error"}}}]},
+            None, "container job has ended with exit code 2",
+        ),
+        ({"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}, None, "Evicted: The node was low on memory"),
+        (
+            {"conditions": "x", "containerStatuses": [5, {"state": 7}, {"name": ["a"], "state": {"waiting": "b"}}], "reason": 3},
+            None, "",
+        ),
+        ({"containerStatuses": {"a": 1}, "initContainerStatuses": None, "conditions": [None, 1]}, None, ""),
+    ],
+)  # fmt: skip
+def test_a_pod_says_why_it_does_not_start_in_words_that_stay(
+    status: dict[str, Any], ready: bool | None, trouble: str
+) -> None:
+    """MC-107: kubelet's back-off and its two words for one failure are not news."""
+    found = seen(a_pod(**status))
+    assert (found.ready, found.trouble) == (ready, trouble)
+    record = ObjectRecord.from_seen("vim", found, Place(), now="t1")
+    assert (record.shows(found), record.shows(seen(a_pod(podIPs=[])))) == (True, False)
+    well = seen(a_pod(conditions=[{"type": "Ready", "status": "True"}]))
+    assert record.shows(well) == (ready is True)
+    same = ObjectRecord.from_seen("vim", well, Place(), now="t2")
+    assert changes_of(record, same) == [] or found.phase == "Failed", "only a change of the placement is published"
+    assert record.is_exported_as(same) == (found.phase != "Failed")
+
+
+def test_the_trouble_of_a_hostile_pod_is_bounded() -> None:
+    found = seen(a_pod(**_waiting("X" * 1000, "m\u202e" * 100_000)))
+    assert len(found.trouble) <= 310
+    assert "\u202e" not in found.trouble
+    many = [{"name": f"c{n}", "state": {}} for n in range(100_000)]
+    assert seen(a_pod(containerStatuses=many, initContainerStatuses=many)).trouble == ""
+
+
 def test_nothing_but_the_parts_that_are_read_is_checked() -> None:
     """A check of all containers takes longer than the reading of the JSON."""
     whole = {**a_pod(), "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "w", "containers": "none"}, "data": 5}

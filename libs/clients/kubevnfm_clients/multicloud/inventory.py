@@ -36,6 +36,10 @@ class InventoryResource(MultiCloudType):
     phase: str = ""
     networks: tuple[NetworkAddresses, ...] = ()
     """Its addresses by network."""
+    ready: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Whether a pod or virtual machine is ready; absent: it does not say."""
+    trouble: str = Field(default="", exclude_if=lambda value: not value)
+    """Why it does not start, or has ended."""
     created_at: str
     changed_at: str
     """When its last change was seen."""

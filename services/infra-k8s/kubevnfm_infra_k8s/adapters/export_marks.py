@@ -44,6 +44,8 @@ class ExportMarks:
         if before.due is None and old is not None and not is_moved and not is_placed(new.api_version, new.kind):
             # A&AI has nothing but the VNF of others.
             return new.model_copy(update={"export": before})
+        if old is not None and old.is_exported_as(new):
+            return new.model_copy(update={"export": before})
         left = old.vnf_instance_id if old is not None and is_moved else before.left_vnf_id
         return new.model_copy(update={"export": self._due(before, new.vim_id, left)})
 

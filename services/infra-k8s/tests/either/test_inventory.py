@@ -78,7 +78,13 @@ async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watc
     for filters in ({"uid": pod.uid}, {"ip": address, "cloud_region_id": "op/vim"}, {"name": pod.name}):
         assert [each.uid for each in await world.found(**filters)] == [pod.uid]
     assert await world.found(cloud_region_id="op/none") == []
-    events = world.events_of(pod.name)
+
+    async def of_the_pod() -> Sequence[PlacementChanged] | None:
+        # An event is sent a moment after its record is written.
+        found = world.events_of(pod.name)
+        return found if found and found[-1].new is not None and found[-1].new.networks == pod.networks else None
+
+    events = await until(of_the_pod)
     assert (events[0].change, events[0].old, events[0].vnf_instance_id) == ("created", None, instance)
     assert all(before.new == after.old != after.new for before, after in pairwise(events))
     assert events[-1].new is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,7 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
     world.inventory.resources = [
         *(a_pod(cnf, f"web-7d9f-{number:02}") for number in range(12)),
         a_pod(cnf, "web-7d9f-new", phase="Pending", node=""),
+        a_pod(cnf, "web-7d9f-bad", ready=False, trouble="container web: the image a:1 cannot be pulled (ErrImagePull)"),
         a_pod("another", "web-of-another"),
     ]
     root = await tree(world, cnf)
@@ -190,12 +192,22 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
     web, pages = release["children"]
     assert (web["type"], web["name"], web["health"]) == ("Deployment", "web", "problem")
     assert (pages["type"], pages["health"]) == ("ConfigMap", "ok")
-    pending, others = web["children"]
+    bad, pending, others = web["children"]
+    assert (bad["name"], bad["state"], bad["health"]) == ("web-7d9f-bad", "Running", "problem")
+    assert bad["text"] == "container web: the image a:1 cannot be pulled (ErrImagePull)"
     assert (pending["name"], pending["state"], pending["health"]) == ("web-7d9f-new", "Pending", "problem")
     assert pending["text"] == "the phase is Pending, and it has no node yet"
     assert (others["name"], others["count"], others["health"]) == ("12 Pods of VDU1", 12, "ok")
     assert root["health"] == "problem"
-    assert len(below(await tree(world, cnf, "?group=false"), "pod")) == 13
+    assert len(below(await tree(world, cnf, "?group=false"), "pod")) == 14
+
+    just_now = datetime.now(UTC).isoformat()
+    world.inventory.resources = [
+        a_pod(cnf, "web-1", ready=False, changed_at=just_now),
+        a_pod(cnf, "web-2", ready=False),
+    ]
+    states = [(each["name"], each["health"], each["text"]) for each in below(await tree(world, cnf), "pod")]
+    assert states == [("web-2", "problem", "it is not ready"), ("web-1", "progressing", "it is not ready")]
 
     world.inventory.resources = [a_pod(cnf, "web-1", watch="stale since 2026-11-26T11:00:00Z", watch_detail="no route")]
     (pod,) = below(await tree(world, cnf), "pod")

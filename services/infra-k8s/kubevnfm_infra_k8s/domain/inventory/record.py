@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_events.inventory import NetworkAddresses, Placement, PlacementChanged
@@ -40,6 +41,12 @@ class InstanceFacts:
             # The order has a place for what it applies, not for what controllers make of it.
             found = Place(found.vdu_id) if found is not None else None
         return found
+
+
+_SEEN: Final = (
+    *("uid", "vnf_instance_id", "api_version", "node", "phase", "networks", "ready", "trouble", "created_at"),
+)
+"""The attributes of a record that an object decides, in addition to its name."""
 
 
 class ObjectExport(BaseModel):
@@ -82,6 +89,8 @@ class ObjectRecord(BaseModel):
     node: str = ""
     phase: str = ""
     networks: tuple[NetworkAddresses, ...] = ()
+    ready: bool | None = None
+    trouble: str = ""
     created_at: str = ""
     """As the API server says."""
     changed_at: str = ""
@@ -107,6 +116,8 @@ class ObjectRecord(BaseModel):
             node=seen.node,
             phase=seen.phase,
             networks=seen.networks,
+            ready=seen.ready,
+            trouble=seen.trouble,
             created_at=seen.created_at,
             changed_at=now,
         )
@@ -139,18 +150,14 @@ class ObjectRecord(BaseModel):
         times: dict[str, object] = {"changed_at": "", "revision": 0, "export": ObjectExport()}
         return self.model_copy(update=times) == other.model_copy(update=times)
 
+    def is_exported_as(self, other: ObjectRecord) -> bool:
+        """Return whether A&AI would have the same of both: it has no place for the state of a pod."""
+        stateless: dict[str, object] = {"ready": None, "trouble": ""}
+        return self.model_copy(update=stateless).is_as(other.model_copy(update=stateless))
+
     def shows(self, seen: SeenObject) -> bool:
         """Return whether the record says what was seen."""
-        mine = self.uid, self.vnf_instance_id, self.api_version, self.node, self.phase, self.networks, self.created_at
-        return mine == (
-            seen.uid,
-            seen.vnf_instance_id,
-            seen.api_version,
-            seen.node,
-            seen.phase,
-            seen.networks,
-            seen.created_at,
-        )
+        return all(getattr(self, name) == getattr(seen, name) for name in _SEEN)
 
     def shown(self, watch: str, watch_detail: str) -> InventoryResource:
         """Return it as users see it."""

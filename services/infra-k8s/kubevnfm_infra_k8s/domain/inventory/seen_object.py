@@ -14,6 +14,7 @@ from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
+from kubevnfm_infra_k8s.domain.inventory.pod_state import readiness_of, trouble_of
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
     OPERATION_ANNOTATION,
@@ -62,6 +63,10 @@ class SeenObject:
     node: str = ""
     phase: str = ""
     networks: tuple[NetworkAddresses, ...] = ()
+    ready: bool | None = None
+    """Whether a pod or virtual machine is ready; None: it does not say."""
+    trouble: str = ""
+    """Why it does not start, or has ended."""
 
     @property
     def group(self) -> str:
@@ -72,6 +77,7 @@ class SeenObject:
         """Return it for an object of the kind, of which the metadata are enough unless it `is_placed`."""
         read = _PLACED.get((group_of(resource.api_version), resource.kind))
         node, phase, networks = read(body) if read is not None else ("", "", ())
+        is_ready = readiness_of(body) if read is not None else None
         return cls(
             api_version=resource.api_version,
             kind=resource.kind,
@@ -85,6 +91,9 @@ class SeenObject:
             node=node,
             phase=phase,
             networks=networks,
+            ready=is_ready,
+            # One that works may have containers that have ended.
+            trouble=trouble_of(body) if read is not None and not is_ready else "",
         )
 
 
@@ -181,6 +190,12 @@ _PLACED: Final[Mapping[tuple[str, str], Callable[[Body], tuple[str, str, tuple[N
 }
 """The kinds with a node and addresses, by API group and kind."""
 _PARTS: Final[Mapping[tuple[str, str], Sequence[Sequence[str]]]] = {
-    ("", "Pod"): (("spec", "nodeName"), ("status", "phase"), ("status", "podIP"), ("status", "podIPs")),
-    ("kubevirt.io", "VirtualMachineInstance"): (("status", "nodeName"), ("status", "phase"), ("status", "interfaces")),
+    ("", "Pod"): (
+        ("spec", "nodeName"),
+        *(("status", name) for name in ("phase", "podIP", "podIPs", "conditions", "reason", "message")),
+        *(("status", name) for name in ("initContainerStatuses", "containerStatuses")),
+    ),
+    ("kubevirt.io", "VirtualMachineInstance"): tuple(
+        ("status", name) for name in ("nodeName", "phase", "interfaces", "conditions")
+    ),
 }

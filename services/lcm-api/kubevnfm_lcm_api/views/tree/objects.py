@@ -117,11 +117,14 @@ def _placed(each: InventoryResource, now: datetime) -> Node:
     health, text = _OF_PHASE.get(each.phase, "progressing"), None
     if each.watch != CURRENT:
         health, text = "unknown", line(f"the cluster cannot be watched: {each.watch}. {each.watch_detail}".rstrip(". "))
-    elif health == "progressing":
+    elif each.trouble and health != "ok":
+        health, text = "problem", line(each.trouble)
+    elif health == "progressing" or (each.phase == "Running" and each.ready is False):
         since = datetime.fromisoformat(each.changed_at) if each.changed_at else now
-        health = "problem" if now - since > _PATIENCE else "progressing"
+        health = "problem" if each.trouble or now - since > _PATIENCE else "progressing"
         where = "" if each.node else ", and it has no node yet"
-        text = f"the phase is {each.phase or 'not known'}{where}"
+        state = "it is not ready" if each.phase == "Running" else f"the phase is {each.phase or 'not known'}{where}"
+        text = line(each.trouble) or state
     elif health != "ok":
         text = f"the phase is {each.phase}"
     return Node(
