@@ -15,7 +15,7 @@ from kubevnfm_cli.json_types import JsonObject, part
 
 _PATH: Final = "/kubevnfm/v1/events"
 _FIRST_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 10.0
+_LONGEST_PAUSE_S: Final = 4.0
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may work."""
 
