@@ -134,7 +134,10 @@ def _facts(schema: Schema) -> str:
     facts = []
     values = schema.get("enum")
     if isinstance(values, list):
-        shown = ", ".join(_value(each) for each in values[:_MOST_VALUES])
+        titles = schema.get("x-enum-titles")
+        named = titles if isinstance(titles, list) and len(titles) == len(values) else values
+        pairs = zip(values[:_MOST_VALUES], named, strict=False)
+        shown = ", ".join(_value(each) if each == name else f"{_value(each)} ({_value(name)})" for each, name in pairs)
         facts.append(f"one of {shown}{' ...' if len(values) > _MOST_VALUES else ''}")
     if "const" in schema:
         facts.append(f"always {_value(schema['const'])}")

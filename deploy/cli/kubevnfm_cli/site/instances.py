@@ -15,10 +15,10 @@ from kubevnfm_cli.faults import Fault
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.site.difference import differences
-from kubevnfm_cli.site.model import Entry, Key
+from kubevnfm_cli.site.model import MARK, Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import digest, revealed
-from kubevnfm_cli.site.vims import LONG_TYPES, MARK, vim_of_instance, vim_of_name
+from kubevnfm_cli.site.vims import LONG_TYPES, vim_of_instance, vim_of_name
 from kubevnfm_cli.site.world import OPEN_STATES, Conflicts, Thing, World, failure_text
 
 _INSTANCES: Final = "/vnflcm/v2/vnf_instances"

@@ -116,6 +116,12 @@ _REFERENCES: Final[Mapping[str, Sequence[_Reference]]] = {
         (_Reference("region", "regions", may_be_outside=True), _Reference("vimOf", "instances")),
     ),
 }
+MARK: Final = "kubevnfm_site"
+"""The attribute with the name of the site, in a thing that the site has made."""
+LABEL: Final = "kubevnfm-site"
+"""The label with the name of the site."""
+_RESERVED: Final = (("extra", MARK), ("userDefinedData", MARK), ("metadata", MARK), ("labels", LABEL))
+"""The containers that have a mark, and its name there."""
 _VIMS: Final = ("vim", "region", "vimOf")
 """The attributes that name the VIM of an instance, a link or a volume."""
 
@@ -151,6 +157,9 @@ def checked(name: str, entries: Mapping[Key, Entry]) -> Site:
 
 
 def _wrong_references(entry: Entry, entries: Mapping[Key, Entry]) -> Iterator[str]:
+    for container, mark in _RESERVED:
+        if mark in entry.body.get(container, {}):
+            yield f"{entry.place(container, mark)}: {mark} is the mark of the site: another name expected"
     for path, key in references(entry, entries):
         if key not in entries:
             known = [other.name for other in entries if other.section == key.section]

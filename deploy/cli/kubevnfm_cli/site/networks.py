@@ -10,10 +10,9 @@ from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.site.difference import differences
 from kubevnfm_cli.site.instances import cluster_of
-from kubevnfm_cli.site.model import Entry, Key
+from kubevnfm_cli.site.model import LABEL, MARK, Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import MASK, revealed
-from kubevnfm_cli.site.vims import LABEL, MARK
 from kubevnfm_cli.site.world import Conflicts, Thing, World
 
 _LINKS: Final = "/multicloud/v1/virtual-links"

@@ -16,10 +16,9 @@ from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.site.difference import differences
-from kubevnfm_cli.site.model import Entry, Key
+from kubevnfm_cli.site.model import MARK, Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import revealed
-from kubevnfm_cli.site.vims import MARK
 from kubevnfm_cli.site.world import Conflicts, Thing, World
 
 FORMER: Final = "former-package"

@@ -11,15 +11,11 @@ from kubevnfm_cli.faults import Refused
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.site.difference import Difference, differences
-from kubevnfm_cli.site.model import Entry
+from kubevnfm_cli.site.model import LABEL, MARK, Entry
 from kubevnfm_cli.site.plans import Plan, Step, taken
 from kubevnfm_cli.site.secrets import SecretText, may_be_secret, revealed
 from kubevnfm_cli.site.world import Thing, World
 
-MARK: Final = "kubevnfm_site"
-"""The attribute with the name of the site."""
-LABEL: Final = "kubevnfm-site"
-"""The label with the name of the site."""
 _VIMS: Final = "/v1.0/vims"
 _REGIONS: Final = "/multicloud/v1/cloud-regions"
 _CHANGEABLE: Final = ("description", "is_default", "vim_project", "auth_cred")

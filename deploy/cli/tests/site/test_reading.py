@@ -102,6 +102,8 @@ def test_a_folder_and_standard_input_are_read(tmp_path: Path) -> None:
         ("site: a\n---\nsite: b", ["site.yaml:3:1: site b, but {folder}/site.yaml:1:1 has a"]),
         ("site: a\npackages: {p: {file: f}}\n---\nsite: a\npackages: {p: {file: f}}",
          ["site.yaml:5:12: package/p is given twice, first at {folder}/site.yaml:2:12"]),
+        ("site: a\npackages:\n  p: {file: f, userDefinedData: {kubevnfm_site: x}}",
+         ["site.yaml:3:34: kubevnfm_site is the mark of the site: another name expected"]),
         ("site: [", ["site.yaml:2:1: did not find expected node content"]),
         ("site: a\nlinks:\n  l: {region: far, type: nad, spec: {}}",
          ["site.yaml:3:7: a region of the site, or an id <owner>/<region> expected"]),
@@ -167,7 +169,7 @@ def test_scalars_are_those_of_yaml_1_2() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab:-[]{}&*<!?|>'\"# \n0", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -187,7 +189,7 @@ _TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(_TREES)
 def test_the_verdict_is_that_of_the_published_schema(tree: Any) -> None:
     schema = site_schema()
