@@ -60,6 +60,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert pods
     assert {pod["computeResource"]["vimConnectionId"] for pod in pods} <= {"cluster"}
     assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= _kinds(await lab.cluster_of(cluster_id))
+    await _are_shown(user, cluster_id, cnf_id, cluster["vimId"])
 
     # D0: a cluster that carries a CNF cannot be terminated.
     refused = (await user.ask(cluster_id, "terminate", GRACEFUL)).must(409)
@@ -73,6 +74,41 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert "ETSINFV.KUBERNETES.V_1" not in str((await user.instance(cluster_id)).get("vimConnectionInfo"))
     await user.delete(cluster_id)
     assert set(await user.vims()) == {"lab"}
+
+
+async def _are_shown(user: User, cluster_id: str, cnf_id: str, vim_id: str) -> None:
+    """Check the trees of a cluster and of a CNF on it, and the view of the cluster's VIM: all three ask other services."""
+
+    async def tree(instance_id: str) -> dict[str, Any]:
+        root: dict[str, Any] = (
+            (await user.call("GET", f"/kubevnfm/v1/instances/{instance_id}/tree")).must(200).json["root"]
+        )
+        return root
+
+    shown = await tree(cluster_id)
+    stack, vim = shown["children"]
+    assert (shown["type"], shown["health"], stack["kind"], vim["kind"]) == ("cluster", "ok", "stack", "vim"), shown
+    servers = [each for each in stack["children"] if each["kind"] == "server"]
+    assert sorted((each["role"], each["nodeState"]) for each in servers) == [
+        ("master", "Ready"), ("worker", "Ready"), ("worker", "Ready"),
+    ]  # fmt: skip
+    assert [(each["id"], each["type"]) for each in vim["children"]] == [(cnf_id, "cnf")]
+    seen = (await user.call("GET", f"/kubevnfm/v1/vims/{vim_id}")).must(200).json
+    assert (seen["state"], seen["vnfCount"], seen["vnfInstanceId"]) == ("ACTIVE", 1, cluster_id)
+    assert (seen["capacity"]["nodes"], seen["capacity"]["nodesReady"]) == (3, 3)
+    async with asyncio.timeout(300):
+        # The inventory follows the cluster, and nothing says when it has seen a pod.
+        while (shown := await tree(cnf_id))["health"] != "ok":  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    (release,) = shown["children"]
+    web = next(each for each in release["children"] if each.get("type") == "Deployment")
+    assert {(each["kind"], each["state"], each["health"]) for each in web["children"]} == {("pod", "Running", "ok")}
+    assert all(each["addresses"] and each["place"] for each in web["children"])
+    found = (await user.call("GET", f"/kubevnfm/v1/search?q={cnf_id[:13]}")).must(200).json
+    assert [(each["kind"], each["id"]) for each in found["items"]] == [("instance", cnf_id)]
+    graph = (await user.call("GET", f"/kubevnfm/v1/topology?vim={vim_id}")).must(200).json
+    assert graph["away"] == []
+    assert {"vim", "vnf", "pod", "connection-point", "network"} <= {each["kind"] for each in graph["nodes"]}
 
 
 async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
