@@ -29,6 +29,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 from bring_ups import bring_ups, rendering  # noqa: E402
 from callbacks import subscriber  # noqa: E402
 from cluster_load import clusters  # noqa: E402
+from command_line import command_line  # noqa: E402
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
 from inventory import INVENTORY_CHANGES, inventory  # noqa: E402
@@ -192,6 +193,7 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
             await crowd(store, count)
             async with start(endpoints, "many") as target:
                 figures += _shown(await lists(target, count))
+                figures += _shown(await asyncio.to_thread(command_line, target.url))
                 if arguments.everyday_seconds:
                     figures += _shown(await everyday(target, vnfd_id, arguments.everyday_seconds))
         if arguments.install_seconds:

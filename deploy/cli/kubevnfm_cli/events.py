@@ -16,6 +16,7 @@ from kubevnfm_cli.json_types import JsonObject, part
 _PATH: Final = "/kubevnfm/v1/events"
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 4.0
+_MOST_CHARACTERS: Final = 16 << 20
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may work."""
 
@@ -110,6 +111,8 @@ class Stream:
                 yield self._opened() if "connected" in line else Tick.ALIVE
                 continue
             if line:
+                if sum(map(len, fields.values())) > _MOST_CHARACTERS:
+                    raise Unreachable("an event of the stream has no end")
                 name, _, value = line.partition(":")
                 fields[name] = (
                     fields[name] + "\n" + value.removeprefix(" ") if name in fields else value.removeprefix(" ")

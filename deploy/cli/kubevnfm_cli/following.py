@@ -223,7 +223,7 @@ def wait(
     until = None if timeout_s is None else time.monotonic() + timeout_s
     with ExitStack() as drawn:
         show: Show
-        if screen.is_terminal:
+        if screen.can_redraw:
             show = live = Live(screen)
             drawn.enter_context(live.drawn())
         else:

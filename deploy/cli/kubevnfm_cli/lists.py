@@ -17,6 +17,8 @@ MOST: Final = 1000
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHOWN: Final = 10
 _SEARCHED: Final = 10_000
+_MOST_PAGES: Final = 10_000
+"""A list whose pages are empty has an end too."""
 
 
 class Listed(NamedTuple):
@@ -36,7 +38,9 @@ def read_list(gateway: Gateway, noun: Noun, query: Mapping[str, str | Sequence[s
     body = reply.json()
     items = noun.items(body)
     following = reply.next
-    while following and len(items) < limit:
+    for _ in range(_MOST_PAGES):
+        if not following or len(items) >= limit:
+            break
         reply = gateway.get(following)
         items += noun.items(reply.json())
         following = reply.next

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,9 @@ class Streams(NamedTuple):
 
 def main() -> NoReturn:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8
     sys.exit(run(sys.argv[1:], os.environ, Streams(sys.stdout, sys.stderr)))
 
 
@@ -40,7 +44,7 @@ def run(words: Sequence[str], environment: Mapping[str, str], streams: Streams) 
         return _without_verb(words[:place], environment, streams)
     assert verb is not None
     if verb not in VERBS:
-        return _unknown(verb, streams)
+        return _unknown(verb, environment, streams)
     return _guarded(verb, [*words[:place], *words[place + 1 :]], environment, streams)
 
 
@@ -76,7 +80,10 @@ def _help(environment: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _unknown(verb: str, streams: Streams) -> int:
+def _unknown(verb: str, environment: Mapping[str, str], streams: Streams) -> int:
+    if plugins.path_of(verb, environment) is not None:
+        streams.err.write(f"kubevnfm: {verb} is a plug-in: its name comes first, its options behind it\n")
+        return 2
     import difflib
 
     from kubevnfm_cli.terminal import printable

@@ -38,6 +38,11 @@ def printable_text(text: str) -> str:
     return _CONTROLS_OF_TEXT.sub(_escaped, text)
 
 
+def is_harmless(text: str) -> bool:
+    """Return whether a text with line ends has no other character that can control a terminal."""
+    return _CONTROLS_OF_TEXT.search(text) is None
+
+
 def printable_json(text: str) -> str:
     """Return JSON of the same meaning, in which no character can control a terminal."""
     return _CONTROLS_OF_TEXT.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
@@ -58,6 +63,8 @@ class Screen:
     def __init__(self, stream: TextIO, environment: Mapping[str, str], *, no_color: bool = False) -> None:
         self.stream = stream
         self.is_terminal = stream.isatty()
+        self.can_redraw = self.is_terminal and environment.get("TERM") != "dumb"
+        """Whether what was written can be written over."""
         self._environment = environment
         self.has_colours = not no_color and _has_colours(self.is_terminal, environment)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from kubevnfm_cli.faults import UsageFault
+from kubevnfm_cli.terminal import is_harmless
 from kubevnfm_cli.yaml_reader import YamlRefused, plain_value, read_yaml
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -38,6 +39,14 @@ def read_documents(text: str, source: str) -> list[Any]:
 
 def write(value: object) -> str:
     """Return a value as YAML, in which texts keep their meaning for readers of YAML 1.1 and 1.2."""
+    written = _written(value, is_ascii=False)
+    # YAML has escapes for what can control a terminal, but PyYAML writes some of it as it is.
+    return written if is_harmless(written) else _written(value, is_ascii=True)
+
+
+def _written(value: object, *, is_ascii: bool) -> str:
     return str(
-        yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=False, width=120, default_flow_style=False)
+        yaml.dump(
+            value, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=120, default_flow_style=False
+        )
     )

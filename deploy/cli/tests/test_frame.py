@@ -139,6 +139,24 @@ def test_a_name_that_is_a_path_is_no_plug_in(name: str, tmp_path: Path) -> None:
     assert path_of(name, {"PATH": str(tmp_path)}) is None
 
 
+def test_options_before_a_plug_in_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "kubevnfm-here").touch(0o755)
+    ran = run_here("--url", "http://x", "here", environment={"PATH": str(tmp_path)})
+    assert (ran.code, "its name comes first" in ran.err) == (2, True)
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    """`kubevnfm ... | head`."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kubevnfm_cli", "version", "--client"],
+            stdout=out, stderr=subprocess.PIPE, check=False, timeout=60,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_a_plug_in_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubevnfm_cli.plugins import path_of
 
@@ -291,6 +309,7 @@ def test_hostile_yaml_is_refused_with_its_place(text: str) -> None:
 def test_yaml_that_is_written_is_read_as_the_same(value: object) -> None:
     written = yaml_text.write({"v": value})
     assert yaml.safe_load(written) == {"v": value}
+    assert terminal.is_harmless(written)
     assert yaml_text.read_documents(written, "f") == [{"v": value}]
 
 
