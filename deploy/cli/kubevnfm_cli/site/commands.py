@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import DONE, FAILED, STOPPED, USAGE, UsageFault
+from kubevnfm_cli.faults import DONE, FAILED, STOPPED, USAGE
+from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.output import show_body
@@ -36,11 +37,7 @@ def add_run_options(parser: Parser) -> None:
     """Add the options of what changes something."""
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
     parser.add_argument(
-        "--timeout",
-        type=float,
-        default=3600.0,
-        metavar="SECONDS",
-        help="the longest time of all waits (default: %(default)g)",
+        "--timeout", metavar="TIME", default="1h", help="end all waits after 90s, 10m or 1h30m (default: %(default)s)"
     )
 
 
@@ -68,8 +65,7 @@ def arguments(parser: Parser, action: Action) -> None:
 def run(call: Call, action: Action) -> int:
     """Apply, compare or remove a site."""
     given = call.given
-    if getattr(given, "timeout", 1) <= 0:
-        raise UsageFault("--timeout: more than 0 seconds expected")
+    timeout_s = seconds_of(getattr(given, "timeout", "1h"))
     try:
         site = read_site(given.files, call.environment, needs_values=action != "delete")
     except SiteRefused as refused:
@@ -85,7 +81,7 @@ def run(call: Call, action: Action) -> int:
             adopts=getattr(given, "adopt", False),
             waits=getattr(given, "wait", False),
             renews_secrets=getattr(given, "renew_secrets", False),
-            timeout_s=getattr(given, "timeout", 3600.0),
+            timeout_s=timeout_s,
         ),
         report.progress,
     )

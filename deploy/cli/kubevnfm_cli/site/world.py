@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubevnfm_cli.faults import CONFLICT, FAILED, WITHOUT_SUCCESS, Fault, Stopped, Unreachable
 from kubevnfm_cli.gateway import Gateway, Query, Reply, path_of
 from kubevnfm_cli.json_types import JsonObject, objects, part
+from kubevnfm_cli.progress import RESTS
 from kubevnfm_cli.site.model import Entry, Key, Site
 from kubevnfm_cli.terminal import printable
 
@@ -123,7 +124,10 @@ class World:
         return self.options.waits or entry.key in self.awaited
 
     def awaited_operation(self, key: Key, operation_id: str) -> JsonObject:
-        """Return an operation once it has COMPLETED. Raises Failed, Stopped, Unreachable."""
+        """Return an operation once it has COMPLETED. Raises Failed, Stopped, Unreachable.
+
+        It is polled, unlike by `kubevnfm wait`: eight are awaited at once, and a stream would hold Ctrl-C up until its heartbeat.
+        """
         path = path_of("kubevnfm", "v1", "operations", operation_id)
         pause_s, away_since, shown = _FIRST_LOOK_S, 0.0, ""
         while True:
@@ -139,7 +143,7 @@ class World:
             state = view.get("state")
             if state == "COMPLETED":
                 return view
-            if state in ("FAILED_TEMP", "FAILED", "ROLLED_BACK"):
+            if state in RESTS:
                 raise Failed(failure_text(view))
             text = _state_text(view) if view else "the gateway is away"
             if text != shown:

@@ -10,6 +10,7 @@ from kubevnfm_cli import uploads
 from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, Stopped, UsageFault
+from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of
@@ -30,16 +31,16 @@ The gateway checks the package: its errors name file and line, and a package tha
     parser.add_argument("--keep", action="store_true", help="keep a package that is refused")
     parser.add_argument(
         "--timeout",
-        type=float,
-        default=3600.0,
-        metavar="SECONDS",
-        help="the longest wait for the end of the checks (default: %(default)g)",
+        metavar="TIME",
+        default="1h",
+        help="end the wait for the checks after 90s, 10m or 1h30m (default: %(default)s)",
     )
 
 
 def run(call: Call) -> int:
     """Upload a package and wait until it is onboarded."""
     path: Path = call.given.path
+    seconds_of(call.given.timeout)
     if not path.exists():
         raise UsageFault(f"{path} does not exist")
     with archive_of(path, follows_links=call.given.follow_links) as archive:
@@ -58,13 +59,11 @@ def run(call: Call) -> int:
 
 
 def _onboarded(call: Call, package_id: str) -> JsonObject:
-    until = time.monotonic() + call.given.timeout
+    until = time.monotonic() + seconds_of(call.given.timeout)
 
     def pause(pause_s: float) -> None:
         if time.monotonic() > until:
-            raise Stopped(
-                f"the time of {call.given.timeout:g} s ran out; kubevnfm get pkg {package_id} shows its state"
-            )
+            raise Stopped(f"the time of {call.given.timeout} ran out; kubevnfm get pkg {package_id} shows its state")
         time.sleep(pause_s)
 
     try:
