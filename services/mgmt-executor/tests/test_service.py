@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.logs import HttpNodeLogs
 from kubevnfm_events import CommandFailed, Envelope, Event, VimConnection
 from kubevnfm_events.credentials import SendCredentials, WorkloadCluster
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone
@@ -110,6 +111,12 @@ async def operators_read_what_machines_said_with_the_internal_token(service: Ser
     assert of_task in of_one
     assert "worker20 join" in of_task
     assert "worker20 prepare" not in of_task
+    async with aiohttp.ClientSession() as session:
+        logs = HttpNodeLogs(f"http://127.0.0.1:{service.running.port}", TOKEN, session)
+        followed, place = b"", dict[str, object]()
+        while (part := await logs.following("op-1", place, 0.0, node="worker20")).text:
+            followed, place = followed + part.text, dict(part.place)
+    assert followed.decode() == of_one
     assert await service.get("/internal/v1/operations/other/log") == (200, "")
     for token in (None, "wrong"):
         assert (await service.get(path, token=token))[0] == 401

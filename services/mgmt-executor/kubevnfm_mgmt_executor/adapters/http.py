@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 
 _LONGEST_WAIT_S: Final = 30.0
@@ -27,7 +28,7 @@ def internal_api(logs: NodeLogs, *, token: str, why_no_playbooks: Callable[[], s
         return response
 
     async def following(request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = read_foreign(await request.read())
         only = {name: asked.get(name) for name in ("node", "task")}
         wait_s = min(float(asked["waitS"]), _LONGEST_WAIT_S)
         part = await logs.following(request.match_info["operation_id"], asked["place"], wait_s, **only)
