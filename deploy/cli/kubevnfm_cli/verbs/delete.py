@@ -6,7 +6,7 @@ from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.nouns import noun_of
-from kubevnfm_cli.site import commands
+from kubevnfm_cli.site import options
 from kubevnfm_cli.terminal import printable
 
 
@@ -15,8 +15,8 @@ def arguments(parser: Parser) -> None:
     parser.epilog = "With -f, what the site files have made is removed in the reverse order, and nothing else."
     parser.add_argument("noun", metavar="NOUN", nargs="?", help="the kind of things, or NOUN/ID")
     parser.add_argument("ids", metavar="ID", nargs="*", help="an id, the beginning of an id, or a name")
-    commands.add_files(parser, is_required=False)
-    commands.add_run_options(parser)
+    options.add_files(parser, is_required=False)
+    options.add_run_options(parser)
 
 
 def run(call: Call) -> int:
@@ -25,6 +25,8 @@ def run(call: Call) -> int:
     if given.files:
         if given.noun:
             raise UsageFault("delete: NOUN ID or -f FILE expected, not both")
+        from kubevnfm_cli.site import commands
+
         return commands.run(call, "delete")
     word, _, identifier = (given.noun or "").partition("/")
     wanted = [identifier, *given.ids] if identifier else given.ids
