@@ -7,7 +7,6 @@ misses no end. It never changes the operation: after an interruption, the same c
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
@@ -70,7 +69,7 @@ def follow(gateway: Gateway, operation_id: str, show: Show, *, until: float | No
         trouble=show.trouble,
         is_known=True,
     )
-    seen: deque[object] = deque(maxlen=_REMEMBERED)
+    seen: dict[object, None] = {}
     read_at = time.monotonic()
     for one in stream:
         # The stream replays what happened while there was no connection, so its opening needs no look.
@@ -78,7 +77,9 @@ def follow(gateway: Gateway, operation_id: str, show: Show, *, until: float | No
         if isinstance(one, Event):
             if one.body.get("id") in seen:
                 continue
-            seen.append(one.body.get("id"))
+            seen[one.body.get("id")] = None
+            if len(seen) > _REMEMBERED:
+                del seen[next(iter(seen))]
             operation.apply(one)
             show.event(one, operation)
             is_wait = one.data.get("task") == WAIT or one.data.get("state") == "failed"

@@ -46,11 +46,11 @@ def show_plan(call: Call, reply: Reply) -> int:
         show_body(call, body)
         return DONE
     plan = objects(body.get("plan"))
-    call.out.say(
-        f"{printable(body.get('operation') or call.verb)} would have {len(plan)} steps, as far as they are known:"
-        if plan
-        else "the request is valid; nothing was done"
-    )
+    if plan:
+        steps = "1 step" if len(plan) == 1 else f"{len(plan)} steps"
+        call.out.say(f"{printable(body.get('operation'))} would have {steps}, as far as they are known:")
+    else:
+        call.out.say("the request is valid; nothing was done")
     numbers = {step.get("name"): number for number, step in enumerate(plan, 1)}
     for number, step in enumerate(plan, 1):
         before = step.get("after")

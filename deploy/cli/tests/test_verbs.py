@@ -46,6 +46,12 @@ async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: 
     made = await run(vm, "create", "vnf", "--package", package, "--name", "web", "--metadata", "team=a")
     assert (made.code, made.err) == (0, "")
     instance = made.out.strip().removeprefix("vnf/")
+    vm.vims.add("vim-9", "openstack")
+    on_vim = ("instantiate", "web", "-f", str(REQUEST), "--vim", "vim-9", "--flavour")
+    assert (await run(vm, *on_vim, "simple", "--dry-run")).out.startswith("INSTANTIATE would have 1 step,")
+    refused = await run(vm, *on_vim, "absent", "--dry-run")
+    assert (refused.code, "absent" in refused.err) == (1, True)
+    assert (await run(vm, "instantiate", "web", "--vim", "vim-8", "--flavour", "simple")).code == 1
     ran = await run(vm, "instantiate", "web", "-f", str(REQUEST), "--wait", "--timeout", "60s")
     assert ran.code == 0
     assert ran.out.splitlines()[-1].startswith("INSTANTIATE of web: COMPLETED after ")
@@ -54,8 +60,18 @@ async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: 
     assert "step 1/1" not in ran.out
     shown = (await run(vm, "get", "vnf/web", "-o", "json")).json()
     assert (shown["id"], shown["instantiationState"], shown["metadata"]["team"]) == (instance, "INSTANTIATED", "a")
-    listed = (await run(vm, "get", "vnf", "-o", "wide")).out
-    assert "INSTANTIATED" in listed
+    row = (await run(vm, "get", "vnf", "web")).out.splitlines()[1].split()
+    assert row[:5] == [instance, "web", "INSTANTIATED", "ok", "machines"]
+    for words, said in [
+        (("heal", "web", "--cause", "x"), "HEAL would have "),
+        (("operate", "web", "stop", "--graceful", "5"), "OPERATE would have 1 step,"),
+        (("terminate", "web", "--graceful", "5"), "TERMINATE would have "),
+        (("modify", "web", "--description", "x", "--metadata", "a=b"), "the request is valid"),
+    ]:
+        planned = await run(vm, *words, "--dry-run")
+        assert (planned.code, planned.out.startswith(said)) == (0, True), planned
+    scaled = await run(vm, "scale", "web", "--aspect", "absent", "--out", "2", "--dry-run")
+    assert (scaled.code, "absent" in scaled.err) == (1, True)
     tree = (await run(vm, "describe", "vnf", "web")).out
     assert tree.splitlines()[0].startswith("✓ ")
     assert "web" in tree

@@ -6,7 +6,7 @@ from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.nouns import NOUNS, noun_of
-from kubevnfm_cli.output import show_list, show_one
+from kubevnfm_cli.output import show_list
 
 _NOUNS = "\n".join(f"  {noun.name:<8}{noun.title}" for noun in NOUNS)
 
@@ -35,9 +35,13 @@ def run(call: Call) -> int:
         if listed.has_more:
             call.note(f"there are more than {call.given.limit}: --limit and --where select others")
         return DONE
+    if call.format.is_for_people or call.format.kind == "csv":
+        rows = [lists.read_row(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]
+        show_list(call, rows, rows, noun.table)
+        return DONE
     bodies = [lists.read_one(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]
-    if len(bodies) == 1 and not call.format.is_for_people:
-        show_one(call, noun.item(bodies[0]) if call.format.kind in ("name", "csv") else bodies[0], noun.table)
-    else:
-        show_list(call, bodies, [noun.item(body) for body in bodies], noun.table)
+    items = [noun.item(body) for body in bodies]
+    show_list(
+        call, bodies[0] if len(bodies) == 1 else bodies, items if call.format.kind == "name" else bodies, noun.table
+    )
     return DONE
