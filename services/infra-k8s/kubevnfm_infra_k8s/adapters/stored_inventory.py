@@ -44,7 +44,11 @@ FILTERS: Final = {
 }
 """The attribute of a record by the name of a filter."""
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
-    OBJECTS: [*(Index([path, "id"]) for path in FILTERS.values()), Index(["id"])],
+    OBJECTS: [
+        *(Index([path, "id"]) for path in FILTERS.values()),
+        Index(["id"]),
+        Index(["vnf_instance_id", "kind", "id"]),
+    ],
     REGIONS: [Index(["news"])],
 }
 _TRIES: Final = 50

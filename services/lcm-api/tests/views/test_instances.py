@@ -227,6 +227,34 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
     assert (first["name"], first["state"], first["health"]) == ("web", "missing", "problem")
 
 
+async def test_a_tree_shows_the_objects_of_an_instantiation_that_has_not_ended(world: World) -> None:
+    """It is stored nowhere but in the inventory, and its pods say why it is stuck."""
+    await world.sample("cnf")
+    world.vims.add("k8s", "kubernetes")
+    cnf = await world.create("cnf")
+    world.twins.waiting.add("infra.k8s.apply_objects")
+    vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
+    await world.instantiate(cnf, "cnf", vimConnectionInfo=vims)
+    await world.twins.has_asked(1)
+    assert [each["kind"] for each in (await tree(world, cnf))["children"]] == ["operation"]
+    more = {"api_version": "apps/v1", "phase": "", "node": "", "vdu_id": None}
+    trouble = "container web: the image a:1 cannot be pulled (ErrImagePull)"
+    world.inventory.resources = [
+        a_pod(cnf, "web", kind="Deployment", id="1", **more),
+        a_pod(cnf, "pages", kind="ConfigMap", id="2", watch="stale since t", **more),
+        a_pod(cnf, "web-7d9f-a", ready=False, trouble=trouble),
+        a_pod(cnf, "alone"),
+    ]
+    root = await tree(world, cnf)
+    release, operation = root["children"]
+    assert (operation["kind"], operation["health"]) == ("operation", "progressing")
+    assert [(each["name"], each["health"]) for each in release["children"]] == [
+        ("web", "problem"), ("pages", "unknown"), ("alone", "ok"),
+    ]  # fmt: skip
+    assert release["children"][0]["children"][0]["text"] == trouble
+    await world.twins.release()
+
+
 async def test_a_tree_shows_the_operation_that_runs(world: World) -> None:
     operation = await world.an_operation_in("FAILED_TEMP") if await world.sample() else ""
     instance = (await world.operation(operation))["vnfInstanceId"]

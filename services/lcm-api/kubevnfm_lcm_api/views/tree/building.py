@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, Placed, TreeFac
 from kubevnfm_lcm_api.views.tree.machines import stack_node
 from kubevnfm_lcm_api.views.tree.model import Node
 from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
-from kubevnfm_lcm_api.views.tree.objects import release_node
+from kubevnfm_lcm_api.views.tree.objects import release_node, unfinished_nodes
 from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing
 
 _OF_LINK: Final[Mapping[str, Health]] = {"READY": "ok", "DEGRADED": "problem", "FAILED": "problem"}
@@ -78,6 +78,8 @@ def _children(facts: TreeFacts) -> Iterator[Node]:
             yield stack_node(facts, deployment, ground)
         elif isinstance(deployment, ReleaseDeployment) and deployment.release is not None:
             yield release_node(facts, deployment.release, ground)
+    if not facts.record.internals.deployments:
+        yield from unfinished_nodes(facts)
     yield from _workload(facts)
     yield from (_link(facts, link_id, known) for link_id, known in facts.links.items())
     yield from (_volume(facts, volume_id, known) for volume_id, known in facts.volumes.items())

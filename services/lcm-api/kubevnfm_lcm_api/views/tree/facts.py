@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
@@ -17,6 +17,8 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.views.instance_rows import InstanceSummary
 
 T = TypeVar("T")
+PLACED_KINDS: Final = ("Pod", "VirtualMachineInstance")
+"""The kinds that have a node and addresses."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ Known: TypeAlias = T | Away | Gone
 
 @dataclass(frozen=True)
 class Placed:
-    """The pods and virtual machines of a VNF that the inventory has."""
+    """The pods and virtual machines of a VNF that the inventory has; before its first operation has ended, its other objects too."""
 
     resources: Sequence[InventoryResource]
     are_more: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from kubevnfm_clients.multicloud.inventory import CURRENT, InventoryResource
 from kubevnfm_events.objects import ObjectFacts, PodFacts
@@ -14,10 +14,11 @@ from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import Health
-from kubevnfm_lcm_api.views.tree.facts import Placed, TreeFacts
+from kubevnfm_lcm_api.views.tree.facts import PLACED_KINDS, Placed, TreeFacts
 from kubevnfm_lcm_api.views.tree.model import Node
 from kubevnfm_lcm_api.views.tree.standing import Standing
 
+K = TypeVar("K")
 Key = tuple[str, str | None, str]
 _WORKLOADS: Final = frozenset(
     {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "VirtualMachine"}
@@ -72,6 +73,47 @@ def release_node(facts: TreeFacts, release: Release, ground: Standing) -> Node:
     )
 
 
+def unfinished_nodes(facts: TreeFacts) -> Iterator[Node]:
+    """Yield what exists of a CNF whose first operation has not ended, by namespace: as the inventory has it, for nothing else is stored."""
+    resources = facts.placed.resources if isinstance(facts.placed, Placed) else ()
+    for namespace in dict.fromkeys(each.namespace for each in resources):
+        there = [each for each in resources if each.namespace == namespace]
+        objects = [each for each in there if each.kind not in PLACED_KINDS]
+        workloads: dict[tuple[str | None, str], str] = {
+            (each.namespace, each.name): each.id for each in objects if each.kind in _WORKLOADS
+        }
+        pods_of: dict[str | None, list[Node]] = defaultdict(list)
+        for each in there:
+            if each.kind in PLACED_KINDS:
+                pods_of[_by_name(workloads, namespace, each.name)].append(_placed(each, facts.now))
+        yield Node(
+            kind="release",
+            name=namespace or "objects without a namespace",
+            type="Namespace",
+            health="ok",
+            vim_id=there[0].vim_id,
+            children=[*(_found(each, pods_of[each.id]) for each in objects), *pods_of[None]],
+        )
+
+
+def _found(each: InventoryResource, pods: list[Node]) -> Node:
+    is_current = each.watch == CURRENT
+    return Node(
+        kind="object",
+        id=each.uid,
+        name=each.name,
+        type=each.kind,
+        role=each.vdu_id,
+        health="ok" if is_current else "unknown",
+        text=None if is_current else _not_watched(each),
+        children=pods,
+    )
+
+
+def _not_watched(each: InventoryResource) -> str:
+    return line(f"the cluster cannot be watched: {each.watch}. {each.watch_detail}".rstrip(". "))
+
+
 def _object(
     each: ObjectFacts,
     marks: Mapping[Key, str],
@@ -116,7 +158,7 @@ def _pods(facts: TreeFacts, release: Release, ground: Standing) -> Iterator[tupl
 def _placed(each: InventoryResource, now: datetime) -> Node:
     health, text = _OF_PHASE.get(each.phase, "progressing"), None
     if each.watch != CURRENT:
-        health, text = "unknown", line(f"the cluster cannot be watched: {each.watch}. {each.watch_detail}".rstrip(". "))
+        health, text = "unknown", _not_watched(each)
     elif each.trouble and health != "ok":
         health, text = "problem", line(each.trouble)
     elif health == "progressing" or (each.phase == "Running" and each.ready is False):
@@ -172,7 +214,7 @@ def _by_object(objects: Sequence[ObjectFacts], pods: Iterable[tuple[Node, str | 
     return found
 
 
-def _by_name(of_name: Mapping[tuple[str | None, str], Key], namespace: str | None, name: str) -> Key | None:
+def _by_name(of_name: Mapping[tuple[str | None, str], K], namespace: str | None, name: str) -> K | None:
     # web-7d9f-abcde: a pod; web-7d9f: a ReplicaSet; web: the Deployment.
     while name:
         if (namespace, name) in of_name:

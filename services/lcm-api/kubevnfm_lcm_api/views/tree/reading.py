@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.http.context import services as lifecycle
 from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.views.instance_rows import LARGE, with_operations
 from kubevnfm_lcm_api.views.services import views
-from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, OnVim, Placed, TreeFacts
+from kubevnfm_lcm_api.views.tree.facts import PLACED_KINDS, Away, Gone, Known, OnVim, Placed, TreeFacts
 
 T = TypeVar("T")
 
@@ -33,7 +33,6 @@ _PAGE: Final = 1000
 _MOST_PLACED: Final = 10_000
 _MOST_ON_VIM: Final = 200
 _AT_ONCE: Final = 10
-_PLACED_KINDS: Final = frozenset({"Pod", "VirtualMachineInstance"})
 _LARGE: Final = 500
 """Objects and pods from which on a document is read in a thread: it would delay other requests."""
 
@@ -52,7 +51,9 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
     volumes = {each.persistent_volume_id for each in record.internals.volumes}
     vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
         _each("vim-registry", views(request).vims.get, _vims_of(record)),
-        known_of("infra-k8s", placed_of(clients.inventory, {"vnf_id": instance_id})) if has_release else _nothing(),
+        known_of("infra-k8s", _existing(clients.inventory, instance_id, has_release=has_release))
+        if has_release or operation is not None
+        else _nothing(),
         _each("infra-k8s", clients.links.get, links),
         _each("infra-k8s", clients.volumes.get, volumes),
         known_of("vim-registry", _nodes(views(request).vims, record.internals.cluster_vim_id)),
@@ -102,20 +103,28 @@ async def _nodes(vims: Vims, vim_id: str | None) -> Known[Sequence[VimNode]]:
     return seen.cluster_nodes
 
 
+async def _existing(inventory: Inventory, instance_id: str, *, has_release: bool) -> Placed:
+    """Return what exists of a VNF: until its first operation has ended, the inventory alone knows its objects."""
+    filters = {"vnf_id": instance_id}
+    return await placed_of(inventory, filters) if has_release else await _all_of(inventory, filters)
+
+
 async def placed_of(inventory: Inventory, filters: Mapping[str, str]) -> Placed:
     """Return the pods and virtual machines; the rest of the inventory is known from the releases."""
+    parts = [await _all_of(inventory, {**filters, "kind": kind}) for kind in PLACED_KINDS]
+    return Placed([each for part in parts for each in part.resources], are_more=any(part.are_more for part in parts))
+
+
+async def _all_of(inventory: Inventory, filters: Mapping[str, str]) -> Placed:
     found: list[InventoryResource] = []
-    for kind in sorted(_PLACED_KINDS):
-        after: str | None = None
-        while True:
-            page = await inventory.find({**filters, "kind": kind}, limit=_PAGE, after=after)
-            found += page.items
-            after = page.next_after
-            if after is None:
-                break
-            if len(found) >= _MOST_PLACED:
-                return Placed(found[:_MOST_PLACED], are_more=True)
-    return Placed(found)
+    after: str | None = None
+    while len(found) < _MOST_PLACED:
+        page = await inventory.find(filters, limit=_PAGE, after=after)
+        found += page.items
+        after = page.next_after
+        if after is None:
+            return Placed(found)
+    return Placed(found, are_more=True)
 
 
 async def _on_vim(store: DocumentStore, vim_id: str | None, instance_id: str, root: str) -> OnVim:
