@@ -9,8 +9,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 from kubevnfm_secrets import KeyRing, Secret, UnknownKey
@@ -21,9 +22,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from kubevnfm_cluster.ssh_keys import KeyUnusable, read_private_key
 
 USER_NAME: Final = r"[a-z_][a-z0-9_-]{0,31}"
-PASSWORD: Final = r"[^\r\n\0]{1,1024}"  # noqa: S105  # a pattern: one line, because sudo reads the password as a line
+PASSWORD: Final = r"[^\r\n\x00]{1,1024}"  # noqa: S105  # a pattern: one line, because sudo reads the password as a line
 HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 ANY_TEXT: Final = r"(?s:.*)"
+SECRET_SCHEMA: Final[Mapping[str, object]] = {"type": "string", "writeOnly": True, "format": "password"}
 _NO_KEYS: Final = KeyRing([bytes(32)])
 """A secret that is not sealed is plain in memory: revealing it needs no key."""
 
@@ -44,6 +46,8 @@ class Form:
 
     expected: str
     check: Callable[[object], object]
+    schema: Mapping[str, object] = field(default_factory=dict, hash=False, compare=False)
+    """The same in JSON Schema, as far as it can say it; see `form_schema`."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         # Before pydantic's own validation, which would read the text "5" as a number and the number 1 as true.
@@ -65,18 +69,25 @@ def text(expected: str, pattern: str = ANY_TEXT) -> Form:
             raise ValueError
         return value
 
-    return parsed(expected, read)
+    return parsed(expected, read, _matching(pattern))
 
 
-def parsed(expected: str, read: Callable[[str], str]) -> Form:
-    """Return the form of a text that ``read`` returns in its plain form; it raises ValueError for another one."""
+def _matching(pattern: str) -> Mapping[str, object]:
+    return {} if pattern == ANY_TEXT else {"pattern": f"^(?:{pattern})$"}
+
+
+def parsed(expected: str, read: Callable[[str], str], schema: Mapping[str, object] = MappingProxyType({})) -> Form:
+    """Return the form of a text that ``read`` returns in its plain form; it raises ValueError for another one.
+
+    ``schema``: what JSON Schema says of the text.
+    """
 
     def check(value: object) -> str:
         if not isinstance(value, str):
             raise ValueError
         return read(value)
 
-    return Form(expected, check)
+    return Form(expected, check, {"type": "string", **schema})
 
 
 def in_clear(value: object) -> object:
@@ -100,7 +111,7 @@ def secret(expected: str, pattern: str = ANY_TEXT) -> Form:
             return clear
         raise ValueError
 
-    return Form(expected, check)
+    return Form(expected, check, {**SECRET_SCHEMA, **_matching(pattern)})
 
 
 def whole(low: int, high: int) -> Form:
@@ -112,7 +123,8 @@ def whole(low: int, high: int) -> Form:
             raise ValueError
         return value
 
-    return Form(f"a whole number from {low} to {high}", check)
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Form(f"a whole number from {low} to {high}", check, schema)
 
 
 def one_of(*known: str) -> Form:
@@ -123,7 +135,7 @@ def one_of(*known: str) -> Form:
             raise ValueError
         return value
 
-    return Form(" or ".join(known), check)
+    return Form(" or ".join(known), check, {"type": "string", "enum": list(known)})
 
 
 def network(prefixes: range) -> Form:
@@ -143,7 +155,7 @@ def network(prefixes: range) -> Form:
             raise ValueError
         return found
 
-    return Form(f"an IPv4 network such as 10.10.0.0/24 with a prefix length from {lengths}", check)
+    return Form(f"an IPv4 network such as 10.10.0.0/24 with a prefix length from {lengths}", check, {"type": "string"})
 
 
 def _is_flag(value: object) -> bool:
@@ -169,10 +181,10 @@ def array(expected: str, *, least: int = 1) -> Form:
             raise ValueError
         return value
 
-    return Form(expected, check)
+    return Form(expected, check, {"minItems": least} if least else {})
 
 
-FLAG: Final = Form("true or false", _is_flag)
+FLAG: Final = Form("true or false", _is_flag, {"type": "boolean"})
 PACKAGE_PATH: Final = parsed("a relative path inside the package", _package_path)
 """``./Scripts/install.sh`` becomes ``Scripts/install.sh``."""
 ARRAY: Final = array("an array of objects", least=0)
@@ -265,10 +277,10 @@ class Part(BaseModel):
             and (unknown := next((name for name in value if name not in cls.model_fields), None)) is not None
         ):
             raise malformed(f"unknown: one of {', '.join(cls.model_fields)}", attribute=str(unknown))
-        for name, field in cls.model_fields.items():
+        for name, attribute in cls.model_fields.items():
             # Here instead of in pydantic, whose "Field required" does not say what is expected.
-            if field.is_required() and name not in present:
-                raise missing(name, _expected(field))
+            if attribute.is_required() and name not in present:
+                raise missing(name, _expected(attribute))
         for pair in cls.pairs:
             absent = [name for name in pair if name not in present]
             if len(absent) == 1:

@@ -69,7 +69,7 @@ def _exceptions(value: str) -> str:
 
 
 _PROXY: Final = secret("a URL http(s)://[user:password@]host[:port]", _PROXY_URL)
-ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 65535", _proxy_url)]
+ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 65535", _proxy_url, _PROXY.schema)]
 MirrorUrl = Annotated[Secret, secret("a URL http(s)://...", _MIRROR_URL)]
 Seconds = Annotated[int, whole(1, 86_400)]
 Flag = Annotated[bool, FLAG]

@@ -14,8 +14,9 @@ from kubevnfm_secrets import Secret
 from kubevnfm_cluster.forms import HOST, PACKAGE_PATH, PASSWORD, Form, Part, parsed, secret, text
 
 REGISTRIES: Final = "private_registry_connection_info"
+_CONNECTION: Final = {"type": ["string", "integer"], "enum": ["0", "1", 0, 1]}
 _SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
-REGISTRY_USER: Final = r"[^\r\n\0:]{1,255}"
+REGISTRY_USER: Final = r"[^\r\n\x00:]{1,255}"
 """RFC 7617, 2: a user of HTTP Basic has no colon."""
 
 
@@ -48,7 +49,7 @@ class Registry(Part):
 
     pairs: ClassVar = (("username", "password"),)
 
-    connection_type: Annotated[Literal["0", "1"], Form("0 (HTTP) or 1 (HTTPS)", _connection_type)]
+    connection_type: Annotated[Literal["0", "1"], Form("0 (HTTP) or 1 (HTTPS)", _connection_type, _CONNECTION)]
     server: Annotated[str, parsed("host or host:port", _server)]
     """As images name it."""
     username: Annotated[str, text("one line of text without a colon", REGISTRY_USER)] | None = None

@@ -22,6 +22,7 @@ REGISTRY_VNF: Final = "private_registry_installation_param"
 REGISTRY_ROOT: Final = f"additionalParams/{REGISTRY_VNF}"
 DEFAULT_IMAGE: Final = "registry:2"
 _PORT: Final = "a port from 1 to 65535, but not 22"
+_PORT_SCHEMA: Final = {"type": "integer", "minimum": 1, "maximum": 65_535, "not": {"const": 22}}
 
 
 def _port(value: object) -> int:
@@ -42,7 +43,7 @@ class RegistryInstallation(MachineLogin):
     ssh_cp_name: Annotated[str, text("the port or floating IP for SSH")]
     image_path: PackagePath | None = None
     """An image as ``docker save`` writes it, in the package; None: it is pulled."""
-    port_no: Annotated[int, Form(_PORT, _port)] = 5000
+    port_no: Annotated[int, Form(_PORT, _port, _PORT_SCHEMA)] = 5000
     """The published TCP port."""
     proxy: Proxy = Proxy()
     x_image: Annotated[str, text("the name of an image", r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}")] = DEFAULT_IMAGE

@@ -6,12 +6,13 @@ from aiohttp import web
 
 from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.views import instances, logs, operation_list, operations, packages, search, topology, vims
+from kubevnfm_lcm_api.views.forms import serving as forms
 from kubevnfm_lcm_api.views.services import SERVICES, ViewServices
 
 
 def add_to(app: web.Application, *, services: ViewServices) -> None:
     """Add the views to an application."""
     app[SERVICES] = services
-    for subject in (operation_list, operations, logs, instances, vims, packages, search, topology):
+    for subject in (operation_list, operations, logs, instances, vims, packages, forms, search, topology):
         add_routes(app, subject.routes())
     app.on_shutdown.append(logs.end_followed)

@@ -27,6 +27,7 @@ def real(path: str) -> str:
         .replace("{reference}", "so")
         .replace("{csar_id}", UNKNOWN)
         .replace("{revision}", "1")
+        .replace("{operation}", "instantiate")
     )
 
 

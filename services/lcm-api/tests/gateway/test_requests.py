@@ -416,7 +416,9 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
     hot = (
         (SAMPLES / "vm/BaseHOT/simple/vm_hot.yaml")
         .read_text()
-        .replace("parameters:\n", "parameters:\n  depth: {type: string, default: a}\n", 1)
+        .replace(
+            "parameters:\n", "parameters:\n  depth: {type: string, default: a, constraints: [{length: {max: 3}}]}\n", 1
+        )
     )
     await world.upload(
         variant(world.folder, "vm", files={"BaseHOT/simple/vm_hot.yaml": hot, "UserData/x.py": "class X: ...\n"})
@@ -440,6 +442,9 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
     vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "extra": {"area": "a", "regions": "b"}})(body)
     extra = "not used, since kubevnfm reads no attribute of this name"
     instance_id = await world.create()
+    wrong = {**body, "additionalParams": {"depth": "long", "nfv": {}}}
+    refused = (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", wrong)).problem(400)
+    assert [each["name"] for each in refused["invalidParams"]] == ["additionalParams/depth"]
     assert await warnings("instantiate", instance_id, {**body, "additionalParams": given}) == [
         *expected,
         f"vimConnectionInfo/a/extra/area: {extra}",

@@ -33,7 +33,7 @@ class ForeseenStep(Shown):
 
 
 class ForeseenOperation(Shown):
-    """What a request would begin."""
+    """The operation that a request would begin."""
 
     sequence: str
     """The place in the event stream when the request was checked."""

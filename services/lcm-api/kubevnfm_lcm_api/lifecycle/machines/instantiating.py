@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, check_machine_
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     check_fed,
+    check_hot_values,
     check_placement,
     check_subnets,
     check_user_data,
@@ -82,6 +83,8 @@ async def instantiated_machines(
     check_numbers(_LEVEL, flavour, present={}, wanted=rules.counts)
     if base_hot is not None and request.instantiation_level_id is not None:
         check_new_groups(_LEVEL, base_hot, parameters, wanted=rules.counts, has_user_data=user_data is not None)
+    if user_data is None and base_hot is not None:
+        check_hot_values(base_hot, parameters)
     if user_data is None and not is_granted_outside:
         check_fed(common.ext_virtual_links, flavour, base_hot, rules.counts, parameters)
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)

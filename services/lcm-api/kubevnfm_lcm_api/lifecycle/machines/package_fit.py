@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubevnfm_csar.errors import PlacementUnsupported
 from kubevnfm_csar.files import listed_path
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.hot_parameters import value_problem
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.phases import user_data_problem
 from kubevnfm_csar.vnfd.placement import placement_groups
@@ -128,6 +129,22 @@ def check_fed(
             )
     for name in sorted(hot.top.needed_parameters - parameters.keys() - {"nfv"}):
         raise Unprocessable(f"additionalParams/{name}", "a value expected: the Base HOT has no default for it")
+
+
+def check_hot_values(hot: BaseHot, parameters: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for values of additionalParams that parameters of the Base HOT cannot have; Heat would refuse the stack.
+
+    To be called only if no user data of the package make the parameters.
+    """
+    declared = hot.top.body.get("parameters")
+    wrong: list[tuple[str, str]] = []
+    for name, about in declared.items() if isinstance(declared, Mapping) else ():
+        value = parameters.get(name)
+        problem = value_problem(about, value) if value is not None and name != "nfv" else None
+        if problem is not None:
+            wrong.append((f"additionalParams/{name}", problem))
+    if wrong:
+        raise InvalidInput(*wrong[0], *wrong[1:])
 
 
 def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:

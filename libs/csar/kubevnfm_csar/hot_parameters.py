@@ -1,0 +1,132 @@
+"""The parameters that a Base HOT declares: their JSON Schema, and the same rules for a value of a request.
+
+Heat checks them too, but only when the stack is created. Its regular expressions (``allowed_pattern``) are left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import Secret
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "string": "string",
+    "number": "number",
+    "boolean": "boolean",
+    "json": ["object", "array", "string"],
+    "comma_delimited_list": ["array", "string"],
+}
+_EXPECTED: Final[Mapping[str, str]] = {
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+    "json": "an object, a list or a JSON text",
+    "comma_delimited_list": "a list, or a text divided by commas,",
+}
+_LIST: Final = "comma_delimited_list"
+_FLAGS: Final = frozenset({"t", "true", "on", "y", "yes", "1", "f", "false", "off", "n", "no", "0"})
+"""The texts that Heat takes for truth values, in any case."""
+_MOST: Final = 1000
+"""Values of ``allowed_values`` that are compared."""
+_LENGTHS: Final[Mapping[str, tuple[str, str]]] = {
+    "string": ("minLength", "maxLength"),
+    "comma_delimited_list": ("minItems", "maxItems"),
+}
+
+
+def parameter_schema(about: object, *, is_secret: bool) -> JsonObject:
+    """Return the JSON Schema of a parameter; ``about``: what the template says of it."""
+    given = about if isinstance(about, Mapping) else {}
+    kind = str(given.get("type"))
+    found: JsonObject = {"type": _TYPES[kind]} if kind in _TYPES else {}
+    for name, attribute in (("label", "title"), ("description", "description")):
+        if isinstance(given.get(name), str):
+            found[attribute] = given[name]
+    for name, rule in _constraints(given):
+        match name:
+            case "range" if kind == "number":
+                found.update(_bounds(rule, "minimum", "maximum"))
+            case "length" if kind in _LENGTHS:
+                found.update(_bounds(rule, *_LENGTHS[kind]))
+            case "allowed_values" if not is_secret:
+                allowed = {"enum": list(rule)}
+                found.update({"items": allowed} if kind == _LIST else allowed)
+    if is_secret:
+        return {**found, "writeOnly": True, "format": "password"}
+    return {**found, "default": given["default"]} if given.get("default") is not None else found
+
+
+def value_problem(about: object, value: Any) -> str | None:
+    """Return what is expected of a value that the parameter cannot have; None if it can."""
+    given = about if isinstance(about, Mapping) else {}
+    kind = str(given.get("type"))
+    if isinstance(value, Secret):
+        # How many members it has is not known without its text.
+        size: float | None = value.characters if kind == "string" else None
+    elif not _is_of(kind, value):
+        return f"{_EXPECTED[kind]} expected: the Base HOT has a parameter of type {kind}"
+    else:
+        size = len(value) if isinstance(value, str | list | tuple) else None
+    for name, rule in _constraints(given):
+        match name:
+            case "range" if kind == "number" and not isinstance(value, Secret):
+                number = float(value)
+                if not rule.get("min", number) <= number <= rule.get("max", number):
+                    return f"{_span(rule)} expected: range of the Base HOT"
+            case "length" if kind in _LENGTHS and size is not None:
+                length = len(_members(value)) if kind == _LIST else size
+                if not rule.get("min", length) <= length <= rule.get("max", length):
+                    return f"a length of {_span(rule)} expected: length of the Base HOT"
+            case "allowed_values" if not isinstance(value, Secret):
+                allowed = {str(each) for each in rule}
+                listed = _members(value) if kind == _LIST else [value]
+                if any(str(each) not in allowed for each in listed):
+                    return f"one of {', '.join(map(str, rule[:20]))} expected: allowed_values of the Base HOT"
+    return None
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    """Return whether a value is, as clients may write it, of a type."""
+    if kind not in _EXPECTED:
+        return True
+    if kind in ("json", _LIST):
+        return isinstance(value, list | tuple | str) or (kind == "json" and isinstance(value, Mapping))
+    if isinstance(value, Mapping | list | tuple):
+        return False
+    if kind == "number":
+        try:
+            return not isinstance(value, bool) and abs(float(value)) < float("inf")
+        except (TypeError, ValueError, OverflowError):
+            return False
+    return kind == "string" or isinstance(value, bool) or str(value).lower() in _FLAGS
+
+
+def _members(value: Any) -> Sequence[Any]:
+    return value.split(",") if isinstance(value, str) else value
+
+
+def _constraints(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and rule of each constraint of a known form."""
+    listed = given.get("constraints")
+    for one in listed if isinstance(listed, list) else ():
+        for name, rule in one.items() if isinstance(one, Mapping) else ():
+            if name in ("range", "length") and isinstance(rule, Mapping):
+                yield name, {key: rule[key] for key in ("min", "max") if _is_number(rule.get(key))}
+            elif name == "allowed_values" and isinstance(rule, list) and 0 < len(rule) <= _MOST:
+                yield name, rule
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _bounds(rule: Mapping[str, Any], low: str, high: str) -> JsonObject:
+    return {name: rule[key] for key, name in (("min", low), ("max", high)) if key in rule}
+
+
+def _span(rule: Mapping[str, Any]) -> str:
+    if "min" not in rule:
+        return f"at most {rule['max']}"
+    return f"{rule['min']} to {rule['max']}" if "max" in rule else f"at least {rule['min']}"

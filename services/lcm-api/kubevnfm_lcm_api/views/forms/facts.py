@@ -1,0 +1,135 @@
+"""The facts that a form is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubevnfm_csar.artifact_order import find_order
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.values_schema import ValuesSchema
+from kubevnfm_csar.vnfd.model import ComputeDemand, Flavour, Vnfd
+from kubevnfm_kit.errors import Conflict, InvalidInput, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_sol.lcm import InstantiationState
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, long_vim_type
+
+from kubevnfm_lcm_api.lifecycle.containers.ordering import order_in
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.kind import TaskUnsupported
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+
+_ANY: Final = (OPENSTACK, KUBERNETES)
+
+
+@dataclass(frozen=True)
+class FlavourFacts:
+    """A flavour of the package."""
+
+    flavour: Flavour
+    hot: BaseHot | None
+    vim_types: tuple[str, ...]
+    """The types of VIM that its resources can be on: both, if the package does not say."""
+
+
+@dataclass(frozen=True)
+class FormFacts:
+    """All that a form is made from."""
+
+    vnfd: Vnfd
+    flavours: Sequence[FlavourFacts]
+    """Those of the package; of an instance that is INSTANTIATED, its own alone, unless the form is to choose one."""
+    files: frozenset[str]
+    """The paths in the package."""
+    vims: Sequence[JsonMapping]
+    """The registered VIMs, as vim-registry shows them."""
+    has_order: bool = False
+    """Whether the objects of a CNF have an order artifact."""
+    values: ValuesSchema | None = None
+    """The schema of its values."""
+    order_values: JsonMapping = field(default_factory=dict)
+    """The values that the order gives."""
+    record: InstanceRecord | None = None
+    """The instance; None: there is none yet."""
+
+    @property
+    def info(self) -> InstantiatedVnfInfo | None:
+        """What is said of an instance that is INSTANTIATED."""
+        return self.record.vnf.instantiated_vnf_info if self.record is not None else None
+
+    @property
+    def scale_levels(self) -> Mapping[str, int]:
+        """The present level of each aspect."""
+        return levels_of(self.info) if self.info is not None else {}
+
+    @property
+    def own(self) -> FlavourFacts:
+        """The flavour of an instance that is INSTANTIATED."""
+        assert self.info is not None
+        return next(one for one in self.flavours if one.flavour.flavour_id == self.info.flavour_id)
+
+    def vims_of(self, types: Sequence[str]) -> Sequence[JsonMapping]:
+        """Return the registered VIMs of these types, the default one first."""
+        found = [each for each in self.vims if long_vim_type(str(each["type"])) in types]
+        return sorted(found, key=lambda each: (not each.get("is_default"), str(each["name"]), str(each["id"])))
+
+
+async def read_facts(
+    on: RequestServices, vims: Sequence[JsonMapping], package_id: str, instance: InstanceRecord | None
+) -> FormFacts:
+    """Return the facts. Raises NotFound; Conflict for a package that is not ONBOARDED."""
+    package = await on.packages.reference(package_id)
+    if not package.vnfd_id:
+        raise Conflict(f"the package {package_id} is not ONBOARDED")
+    vnfd = await on.packages.vnfd(package.package_id, package.checksum)
+    files = await on.packages.file_names(package.package_id)
+    order = None
+    # A request for a package whose order cannot be read is refused with the reason.
+    with suppress(VnfmError):
+        name = find_order(files)
+        order = await order_in(on.packages, package_id, name, files) if name is not None else None
+    flavours = []
+    for flavour in vnfd.flavours.values():
+        hot = await on.packages.base_hot(package.package_id, flavour.flavour_id)
+        flavours.append(FlavourFacts(flavour, hot, vim_types(flavour, hot, files)))
+    return FormFacts(
+        vnfd,
+        flavours,
+        files,
+        vims,
+        has_order=order is not None,
+        values=order.schema if order is not None else None,
+        order_values=order.values if order is not None else {},
+        record=instance,
+    )
+
+
+def vim_types(flavour: Flavour, hot: BaseHot | None, files: frozenset[str]) -> tuple[str, ...]:
+    """Return the types of VIM that a flavour can be on: both, if the package does not say."""
+    if hot is not None:
+        return (OPENSTACK,)
+    if any(vdu.kind == "container" for vdu in flavour.vdus.values()):
+        return (KUBERNETES,)
+    has_machines = any(vdu.compute != ComputeDemand() for vdu in flavour.vdus.values())
+    has_objects = any(path.startswith("Files/") and path.endswith((".yaml", ".yml")) for path in files)
+    if has_machines != has_objects:
+        return (OPENSTACK,) if has_machines else (KUBERNETES,)
+    return _ANY
+
+
+def check_task(on: RequestServices, record: InstanceRecord, task: str) -> None:
+    """Raise TaskUnsupported for a task that the instance does not have, Conflict if it is not INSTANTIATED."""
+    if record.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
+        raise Conflict(f"the VNF instance is {record.vnf.instantiation_state}; INSTANTIATED expected")
+    if task != "terminate" and task not in record.internals.tasks:
+        raise TaskUnsupported(task, on.kind_of(record).why_unsupported(record, task))
+
+
+def check_package(record: InstanceRecord, package_id: str) -> None:
+    """Raise InvalidInput for an instance of another package."""
+    if record.vnf.vnf_pkg_id != package_id:
+        raise InvalidInput("instance", f"an instance of this package expected: it is of {record.vnf.vnf_pkg_id}")

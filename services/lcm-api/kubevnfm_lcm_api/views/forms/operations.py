@@ -1,0 +1,284 @@
+"""The form of each operation: the schema of its request, limited to what the package and the instance have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import SECRET_NAMES, Secret, is_secret_name
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    ChangeExtVnfConnectivityRequest,
+    ChangeVnfFlavourRequest,
+    CreateVnfRequest,
+    HealVnfRequest,
+    InstantiateVnfRequest,
+    OperateVnfRequest,
+    OperationType,
+    ScaleVnfRequest,
+    ScaleVnfToLevelRequest,
+    TerminateVnfRequest,
+    VnfInfoModificationRequest,
+)
+
+from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
+from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
+from kubevnfm_lcm_api.views.forms.parameters import parameters_of
+from kubevnfm_lcm_api.views.forms.schemas import one_of, property_at, request_schema
+
+_ATTRIBUTES: Final[Mapping[str, str]] = {
+    "extensions": "extensions",
+    "vnf_configurable_properties": "vnfConfigurableProperties",
+}
+
+
+def create_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a new instance."""
+    form = request_schema(CreateVnfRequest)
+    form["properties"]["vnfdId"].update(const=facts.vnfd.vnfd_id, default=facts.vnfd.vnfd_id)
+    return form
+
+
+def instantiate_form(facts: FormFacts) -> JsonObject:
+    """Return the form of an instantiation."""
+    form = request_schema(InstantiateVnfRequest)
+    known = {one.flavour.flavour_id: one.flavour.description or one.flavour.flavour_id for one in facts.flavours}
+    form["properties"]["flavourId"].update(one_of(list(known), known))
+    first = facts.vnfd.default_flavour_id if facts.vnfd.default_flavour_id in known else next(iter(known), None)
+    if first is not None:
+        form["properties"]["flavourId"]["default"] = first
+    return _by_flavour(form, facts, "flavourId", facts.flavours)
+
+
+def change_flavour_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a change of flavour."""
+    form = request_schema(ChangeVnfFlavourRequest)
+    others = [one for one in facts.flavours if one.flavour.flavour_id != facts.own.flavour.flavour_id]
+    known = {one.flavour.flavour_id: one.flavour.description or one.flavour.flavour_id for one in others}
+    form["properties"]["newFlavourId"].update(one_of(list(known), known))
+    if len(known) == 1:
+        form["properties"]["newFlavourId"]["default"] = next(iter(known))
+    # Its additionalParams change those of the instance, so none of them is needed.
+    return _by_flavour(form, facts, "newFlavourId", others, has_parameters=False)
+
+
+def _by_flavour(
+    form: JsonObject, facts: FormFacts, name: str, flavours: Sequence[FlavourFacts], *, has_parameters: bool = True
+) -> JsonObject:
+    """Add what depends on the flavour: as rules, if there are several."""
+    for one in flavours:
+        properties = _of_flavour(form, facts, one, has_parameters=has_parameters)
+        needed = ["additionalParams"] if properties.get("additionalParams", {}).get("required") else []
+        if len(flavours) == 1:
+            for attribute, schema in properties.items():
+                form["properties"][attribute] = {**form["properties"].get(attribute, {}), **schema}
+            form["required"] = [*form.get("required", []), *needed]
+            continue
+        chosen = {"properties": {name: {"const": one.flavour.flavour_id}}, "required": [name]}
+        then: JsonObject = {"properties": properties, **({"required": needed} if needed else {})}
+        form.setdefault("allOf", []).append({"if": chosen, "then": then})
+    return form
+
+
+def _of_flavour(form: JsonObject, facts: FormFacts, one: FlavourFacts, *, has_parameters: bool) -> JsonObject:
+    flavour = one.flavour
+    levels = {level_id: level.description or level_id for level_id, level in flavour.levels.items()}
+    properties: JsonObject = {
+        "instantiationLevelId": {
+            **one_of(list(levels), levels),
+            **({"default": flavour.default_level} if flavour.default_level in levels else {}),
+        }
+    }
+    # One that was registered before is on its VIM already.
+    if facts.info is None:
+        properties["vimConnectionInfo"] = _vims(facts, one)
+    if has_parameters:
+        properties["additionalParams"] = parameters_of(form, facts, one)
+    _fit_links(form, [one])
+    for attribute, on_wire in _ATTRIBUTES.items():
+        properties[on_wire] = _declared(facts, one, attribute)
+    return properties
+
+
+def _vims(facts: FormFacts, one: FlavourFacts) -> JsonObject:
+    found = facts.vims_of(one.vim_types)
+    names = {str(each["id"]): f"{each['name']} ({each['type']})" for each in found}
+    entry: JsonObject = {"properties": {"vimId": one_of(list(names), names)}}
+    schema: JsonObject = {"additionalProperties": {"allOf": [{"$ref": "#/$defs/VimConnectionInfo"}, entry]}}
+    if found and len(one.vim_types) == 1:
+        schema["default"] = {"vim": {"vimId": str(found[0]["id"]), "vimType": one.vim_types[0]}}
+    return schema
+
+
+def _declared(facts: FormFacts, one: FlavourFacts, name: str) -> JsonObject:
+    """Return the schema of KeyValuePairs whose keys the VNFD declares (`core.declared`)."""
+    attribute = DECLARED[name]
+    present = dict(getattr(facts.record.vnf, name)) if facts.record is not None else {}
+    initial = {**getattr(facts.vnfd.initial_values, attribute), **getattr(one.flavour.initial_values, attribute)}
+    properties: JsonObject = {}
+    for key in (*initial, *(key for key in present if key not in initial)):
+        value = present.get(key, initial.get(key))
+        is_secret = is_secret_name(key) or key in facts.vnfd.secret_names or isinstance(value, Secret)
+        if is_secret:
+            properties[key] = {"writeOnly": True, "format": "password"}
+        else:
+            # A nested value may have secrets.
+            properties[key] = {"default": value} if isinstance(value, str | int | float) else {}
+    properties[SECRET_NAMES] = {"type": "array", "items": {"type": "string"}}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _fit_links(form: JsonObject, flavours: Sequence[FlavourFacts]) -> None:
+    """Offer the external connection points; without templates, whose names may be others, only these are taken."""
+    cpd_id = property_at(form, "extVirtualLinks", "[]", "extCps", "[]", "cpdId")
+    offered = [cp_id for one in flavours for cp_id, cp in one.flavour.cps.items() if cp.is_external]
+    cpd_id["examples"] = list(dict.fromkeys([*cpd_id.get("examples", ()), *offered]))
+
+
+def scale_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a scaling by steps: each aspect as far as its levels go from the present one."""
+    form = request_schema(ScaleVnfRequest)
+    aspects = facts.own.flavour.aspects
+    titles = {name: aspect.name or name for name, aspect in aspects.items()}
+    form["properties"]["aspectId"].update(one_of(list(aspects), titles))
+    if len(aspects) == 1:
+        form["properties"]["aspectId"]["default"] = next(iter(aspects))
+    for name, aspect in aspects.items():
+        now = facts.scale_levels.get(name, 0)
+        for kind, most in (("SCALE_OUT", aspect.max_scale_level - now), ("SCALE_IN", now)):
+            chosen = {"properties": {"aspectId": {"const": name}, "type": {"const": kind}}}
+            text = f"At most {most}: {name} is at level {now} of {aspect.max_scale_level}"
+            # With no step left, even the one that is meant without a number is too many.
+            then = {"properties": {"numberOfSteps": {"maximum": most, "description": text}}} if most > 0 else False
+            form.setdefault("allOf", []).append({"if": {**chosen, "required": ["aspectId", "type"]}, "then": then})
+    return form
+
+
+def scale_to_level_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a scaling to levels."""
+    form = request_schema(ScaleVnfToLevelRequest)
+    flavour, target = facts.own.flavour, property_at(form, "scaleInfo", "[]")
+    levels = {level_id: level.description or level_id for level_id, level in flavour.levels.items()}
+    form["properties"]["instantiationLevelId"].update(one_of(list(levels), levels))
+    aspects = {name: aspect.name or name for name, aspect in flavour.aspects.items()}
+    aspect_id = property_at(form, "scaleInfo", "[]", "aspectId")
+    aspect_id.update(one_of(list(aspects), aspects))
+    property_at(form, "scaleInfo", "[]", "vnfdId")["const"] = facts.vnfd.vnfd_id
+    definition = form["$defs"][target["$ref"].rpartition("/")[2]] if "$ref" in target else target
+    definition["allOf"] = [
+        {
+            "if": {"properties": {"aspectId": {"const": name}}, "required": ["aspectId"]},
+            "then": {"properties": {"scaleLevel": {"maximum": aspect.max_scale_level}}},
+        }
+        for name, aspect in flavour.aspects.items()
+    ]
+    form["properties"]["scaleInfo"]["minItems"] = 1
+    form["oneOf"] = [{"required": ["instantiationLevelId"]}, {"required": ["scaleInfo"]}]
+    return form
+
+
+def heal_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a heal."""
+    form = request_schema(HealVnfRequest)
+    _fit_vnfcs(form, facts)
+    if not scripts_of(facts.own.flavour, OperationType.HEAL):
+        del form["properties"]["healScript"]
+    return form
+
+
+def operate_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a start or stop."""
+    form = request_schema(OperateVnfRequest)
+    _fit_vnfcs(form, facts)
+    started = {"properties": {"changeStateTo": {"const": "STARTED"}}, "required": ["changeStateTo"]}
+    form["allOf"] = [{"if": started, "then": {"properties": {"stopType": False, "gracefulStopTimeout": False}}}]
+    return form
+
+
+def _fit_vnfcs(form: JsonObject, facts: FormFacts) -> None:
+    assert facts.info is not None
+    resources = {one.id: one for one in facts.info.vnfc_resource_info}
+    names: dict[str, str] = {}
+    for one in facts.info.vnfc_info:
+        resource = resources.get(one.vnfc_resource_info_id or "")
+        of_vim = f" ({resource.compute_resource.resource_id})" if resource is not None else ""
+        names[one.id] = f"{one.vdu_id}{of_vim}"
+    # Clients of Tacker's v1 API send the ids of vnfcResourceInfo.
+    known = {**names, **{one.id: one.vdu_id for one in resources.values() if one.id not in names}}
+    form["properties"]["vnfcInstanceId"]["items"].update(one_of(list(known), known))
+
+
+def change_ext_conn_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a change of links."""
+    form = request_schema(ChangeExtVnfConnectivityRequest)
+    _fit_links(form, [facts.own])
+    return form
+
+
+def change_package_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a change to the package; ``facts``: its own, with the instance of the present one."""
+    form = request_schema(ChangeCurrentVnfPkgRequest)
+    form["properties"]["vnfdId"].update(const=facts.vnfd.vnfd_id, default=facts.vnfd.vnfd_id)
+    own = next((one for one in facts.flavours if facts.info and one.flavour.flavour_id == facts.info.flavour_id), None)
+    if own is not None:
+        _fit_links(form, [own])
+        for attribute, on_wire in _ATTRIBUTES.items():
+            form["properties"][on_wire].update(_declared(facts, own, attribute))
+    return form
+
+
+def modify_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a modification: a merge patch, in which null removes a value."""
+    form = request_schema(VnfInfoModificationRequest)
+    assert facts.record is not None
+    # Version 1 of the API alone has it.
+    del form["properties"]["vnfPkgId"]
+    flavours = facts.flavours if facts.info is None else [facts.own]
+    for attribute, on_wire in _ATTRIBUTES.items():
+        # Before the instantiation no flavour is known, so only what the VNFD declares for all counts.
+        found = _declared(facts, flavours[0], attribute) if facts.info is not None and flavours else None
+        if found is not None:
+            # What a patch leaves out stays, so nothing is filled in.
+            without = {key: _without_default(each) for key, each in found["properties"].items()}
+            form["properties"][on_wire].update({**found, "properties": without})
+    for name in ("vnfInstanceName", "vnfInstanceDescription"):
+        if (present := getattr(facts.record.vnf, _SNAKE[name])) is not None:
+            form["properties"][name]["examples"] = [present]
+    ids = [one.id for one in facts.info.vnfc_info] if facts.info is not None else []
+    property_at(form, "vnfcInfoModifications", "[]", "id").update(one_of(ids))
+    return form
+
+
+_SNAKE: Final = {"vnfInstanceName": "vnf_instance_name", "vnfInstanceDescription": "vnf_instance_description"}
+
+
+def _without_default(schema: Any) -> JsonObject:
+    return {name: value for name, value in schema.items() if name != "default"}
+
+
+def terminate_form(facts: FormFacts) -> JsonObject:
+    """Return the form of a termination."""
+    form = request_schema(TerminateVnfRequest)
+    form["properties"]["terminationType"]["default"] = "GRACEFUL"
+    text = f"Seconds; not used with FORCEFUL. Without it: {DEFAULT_GRACEFUL_S}"
+    form["properties"]["gracefulTerminationTimeout"]["description"] = text
+    return form
+
+
+FORMS: Final[Mapping[str, Callable[[FormFacts], JsonObject]]] = {
+    "create": create_form,
+    "instantiate": instantiate_form,
+    "scale": scale_form,
+    "scale_to_level": scale_to_level_form,
+    "heal": heal_form,
+    "operate": operate_form,
+    "change_ext_conn": change_ext_conn_form,
+    "change_flavour": change_flavour_form,
+    "change_vnfpkg": change_package_form,
+    "modify": modify_form,
+    "terminate": terminate_form,
+}
+"""By the name of the task in the path of its request; ``modify`` is the PATCH of an instance."""

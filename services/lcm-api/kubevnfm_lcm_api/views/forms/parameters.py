@@ -1,0 +1,141 @@
+"""The part of a form that is ``additionalParams``: parameters of the template, of the cluster, of the objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF, RegistryInstallation
+from kubevnfm_cluster.request import RequestedCluster
+from kubevnfm_csar.hot_parameters import parameter_schema
+from kubevnfm_csar.manifest_values import RESERVED
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import Secret, is_secret_name
+from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
+
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, VALUES
+from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases, is_registry
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA_CLASS
+from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
+from kubevnfm_lcm_api.views.forms.schemas import DEFS, embedded, one_of, titled
+
+_MOST: Final = 500
+"""Files of a package that are offered."""
+_MANIFESTS: Final = "Files/kubernetes/"
+_VALUES_ID: Final = "urn:kubevnfm:values"
+
+
+def parameters_of(schema: JsonObject, facts: FormFacts, one: FlavourFacts) -> JsonObject:
+    """Return the schema of additionalParams of an instantiation; it may have others, which code of the package reads."""
+    found: JsonObject = {"type": "object", "title": "Additional parameters", "properties": {}}
+    if OPENSTACK in one.vim_types:
+        _add_machines(schema, found, facts, one)
+    if KUBERNETES in one.vim_types:
+        _add_objects(found, facts, is_certain=one.vim_types == (KUBERNETES,))
+    return found
+
+
+def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: FlavourFacts) -> None:
+    properties = found["properties"]
+    is_certain = one.vim_types == (OPENSTACK,)
+    code = _listed(facts.files, (".py",))
+    if cluster_phases(one.flavour):
+        properties[CLUSTER] = {**embedded(schema, RequestedCluster), "title": "Cluster"}
+        _fit_cluster(schema, properties[CLUSTER], facts, one)
+        found["required"] = [CLUSTER] if is_certain else []
+    elif is_registry(one.flavour):
+        properties[REGISTRY_VNF] = {**embedded(schema, RegistryInstallation), "title": "Private registry"}
+        found["required"] = [REGISTRY_VNF] if is_certain else []
+    if one.hot is None:
+        return
+    declared = one.hot.top.body.get("parameters")
+    # With a class of the package, it decides what a parameter of the stack is made from.
+    for name, about in declared.items() if isinstance(declared, Mapping) and not code else ():
+        if name != "nfv":
+            is_secret = name in one.hot.hidden_parameters or is_secret_name(name)
+            described = parameter_schema(about, is_secret=is_secret)
+            properties[name] = {"title": titled(str(name)), **described}
+    if code:
+        properties[USER_DATA] = {
+            "type": "string", "title": "User data", **_choice(code),
+            "description": "The file of the package whose class makes the parameters of the stack; without it: the built-in rules.",
+        }  # fmt: skip
+        properties[USER_DATA_CLASS] = {"type": "string", "title": "Class of the user data"}
+        found["dependentRequired"] = {USER_DATA: [USER_DATA_CLASS], USER_DATA_CLASS: [USER_DATA]}
+
+
+def _fit_cluster(schema: JsonObject, cluster: JsonObject, facts: FormFacts, one: FlavourFacts) -> None:
+    """Add what the package has to choose from; the definitions are those of the flavour that is described last."""
+    scripts = _listed(facts.files, (".sh",))
+    cluster["properties"]["script_path"].update(_choice(sorted(facts.files)))
+    # Any file can be the script; one that ends so most likely is.
+    if len(scripts) == 1:
+        cluster["properties"]["script_path"]["default"] = scripts[0]
+    for name in ("MasterGroup", "NodeGroup"):
+        group = schema[DEFS][name]["properties"]
+        group["ssh_cp_name"]["examples"] = list(one.flavour.cps)
+        group["aspect_id"]["examples"] = list(one.flavour.aspects)
+        group["vdu_id"]["examples"] = list(one.flavour.vdus)
+    schema[DEFS]["MasterGroup"]["properties"]["cluster_cp_name"]["examples"] = list(one.flavour.cps)
+
+
+def _add_objects(found: JsonObject, facts: FormFacts, *, is_certain: bool) -> None:
+    properties = found["properties"]
+    properties["namespace"] = {"type": "string", "title": "Namespace"}
+    if facts.has_order:
+        properties[VALUES] = {"type": "object", "title": "Values"}
+        if facts.values is not None:
+            # A resource of its own, so that its references are to itself.
+            given = _with_defaults(facts.values.body, {**dict.fromkeys(RESERVED), **facts.order_values})
+            properties[VALUES]["allOf"] = [{"$id": _VALUES_ID, **_named(given)}]
+        return
+    charts = sorted({path.removesuffix("/Chart.yaml") for path in facts.files if path.endswith("/Chart.yaml")})
+    manifests = _listed(facts.files, (".yaml", ".yml"))
+    first = [path for path in manifests if path.startswith(_MANIFESTS)]
+    properties[DEF_FILES] = {
+        "type": "array", "title": "Manifests", "minItems": 1,
+        "items": {"anyOf": [_choice(sorted(facts.files)), {"type": "string", "pattern": "^https?://"}]},
+        **({"default": first} if first and is_certain and not charts else {}),
+        "description": "Files of the package, or URLs, that are applied in this order.",
+    }  # fmt: skip
+    if charts:
+        properties[CHART] = {
+            "type": "string", "title": "Helm chart", "examples": charts,
+            "description": "A chart of the package in the place of manifests.",
+        }  # fmt: skip
+
+
+def _named(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    # An id of its own would make references relative to somewhere else.
+    return {name: value for name, value in schema.items() if name not in ("$id", "id")}
+
+
+def _with_defaults(schema: Mapping[str, Any], values: Mapping[str, Any]) -> JsonObject:
+    """Return a schema of values that has those of the order as defaults, which a request need not give."""
+    found = dict(schema)
+    if isinstance(found.get("required"), list):
+        found["required"] = [name for name in found["required"] if name not in values]
+    properties = found.get("properties")
+    if isinstance(properties, dict):
+        found["properties"] = {
+            name: _with_default(name, each, values.get(name)) if isinstance(each, dict) else each
+            for name, each in properties.items()
+        }
+    return found
+
+
+def _with_default(name: str, schema: JsonObject, value: Any) -> JsonObject:
+    if isinstance(value, Mapping) or "properties" in schema:
+        return _with_defaults(schema, value if isinstance(value, Mapping) else {})
+    if is_secret_name(name):
+        return {**schema, "writeOnly": True, "format": "password"}
+    return schema if value is None or isinstance(value, Secret) else {**schema, "default": value}
+
+
+def _listed(files: frozenset[str], ends: tuple[str, ...]) -> Sequence[str]:
+    return sorted(path for path in files if path.endswith(ends))
+
+
+def _choice(files: Sequence[str]) -> JsonObject:
+    return one_of(files) if len(files) <= _MOST else {"examples": list(files[:_MOST])}

@@ -1,0 +1,72 @@
+"""``/kubevnfm/v1/packages/{id}/forms/{operation}``: serves the forms."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Final
+
+from aiohttp import web
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
+from kubevnfm_sol.lcm import InstantiationState
+
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.views.forms.facts import check_package, check_task, read_facts
+from kubevnfm_lcm_api.views.forms.operations import FORMS
+from kubevnfm_lcm_api.views.forms.schemas import titled
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
+from kubevnfm_lcm_api.views.services import views
+
+_INSTANCE: Final = "instance"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_WITHOUT_INSTANCE: Final = frozenset({"create", "instantiate"})
+_ANY_STATE: Final = frozenset({"create", "modify"})
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET packages/{id}/forms/{operation}[?instance=]: the JSON Schema of the request's body."""
+    operation, package_id = request.match_info["operation"], request.match_info["id"]
+    make = FORMS.get(operation)
+    if make is None:
+        raise NotFound(f"there is no form {operation}; there are {', '.join(FORMS)}")
+    on, record = services(request).requests, await _instance(request, operation)
+    if record is not None:
+        # A change of package is described by the one that the VNF gets.
+        if operation != "change_vnfpkg":
+            check_package(record, package_id)
+        if operation == "instantiate" and record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
+            raise Conflict("the VNF instance is INSTANTIATED; NOT_INSTANTIATED expected")
+        if operation not in _WITHOUT_INSTANCE | _ANY_STATE:
+            check_task(on, record, operation)
+    facts = await read_facts(on, await views(request).vims.list({}), package_id, record)
+
+    def form() -> str:
+        found = {"$schema": _DIALECT, "title": titled(operation), **make(facts)}
+        return json.dumps(found)
+
+    # In a thread: a schema of values may have a megabyte.
+    return web.Response(text=await asyncio.to_thread(form), content_type="application/json")
+
+
+async def _instance(request: web.Request, operation: str) -> InstanceRecord | None:
+    instance_id = request.query.get(_INSTANCE)
+    if instance_id is None:
+        if operation not in _WITHOUT_INSTANCE:
+            raise InvalidInput(_INSTANCE, "the id of a VNF instance expected for this operation")
+        return None
+    return InstanceRecord.from_document((await services(request).instances.get(instance_id)).body)
+
+
+def routes() -> list[Route]:
+    """Return the routes of forms."""
+    one = f"{PREFIX}/packages/{{id}}/forms/{{operation}}"
+    answers = {200: Answer("A JSON Schema 2020-12", is_any_object=True)}
+    query = (Parameter(_INSTANCE, "The VNF instance that the request is for"),)
+    refusals = {
+        404: "No such package, form or instance, or the VNF does not support the operation",
+        409: "The instance is not in a state for it, or the package is not ONBOARDED",
+    }
+    summary = "Describe the body of a request by a JSON Schema"
+    return [Route("Views", "GET", one, show, summary, answers, query=query, refusals=refusals)]

@@ -1,0 +1,333 @@
+"""Forms: the JSON Schemas of requests, compared with what the requests themselves take."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from kubevnfm_csar.archive import open_csar
+from kubevnfm_csar.artifact_order import find_order
+from kubevnfm_csar.files import read_text
+from kubevnfm_csar.hot import read_base_hot
+from kubevnfm_csar.hot_parameters import parameter_schema, value_problem
+from kubevnfm_csar.order_reader import read_order
+from kubevnfm_csar.values_schema import schema_path
+from kubevnfm_csar.vnfd.read import read_vnfd
+from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts, vim_types
+from kubevnfm_lcm_api.views.forms.operations import instantiate_form
+from kubevnfm_secrets import Secret
+from packages.vm_packages import other_image, two_flavours
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import LINKED, OPENSTACK_VIM, SAMPLES, Answer, World, sample_request
+
+VIMS = [OPENSTACK_VIM, {"id": "VIM_ID", "name": "site", "type": "kubernetes", "is_default": False}]
+PACKED = SAMPLES.parents[1] / ".run/samples"
+DRY = {"dry_run": "true"}
+
+
+def facts_of(sample: str) -> FormFacts:
+    """Return the facts about a sample package without an instance."""
+    files = open_csar(PACKED / f"{sample}.zip")
+    names = files.names()
+    vnfd, name = read_vnfd(files), find_order(names)
+
+    def text(path: str) -> str:
+        return read_text(files, path)
+
+    order = None
+    if name is not None:
+        schema = schema_path(name)
+        order = read_order(name, text(name), names, text(schema) if schema in names else None)
+    flavours = []
+    for flavour in vnfd.flavours.values():
+        hot = read_base_hot(files, flavour.flavour_id)
+        flavours.append(FlavourFacts(flavour, hot, vim_types(flavour, hot, names)))
+    return FormFacts(
+        vnfd, flavours, names, VIMS, has_order=order is not None,
+        values=order.schema if order is not None else None, order_values=order.values if order is not None else {},
+    )  # fmt: skip
+
+
+def validator(form: dict[str, Any]) -> Any:
+    jsonschema_rs.meta.validate(form)
+    return jsonschema_rs.Draft202012Validator(form, validate_formats=False)
+
+
+def faults(form: dict[str, Any], body: Any) -> list[str]:
+    return [f"{each.instance_path}: {each.message}" for each in validator(form).iter_errors(body)]
+
+
+def requests() -> Iterator[tuple[str, Path]]:
+    for path in sorted(SAMPLES.glob("*/requests/instantiate*.json")):
+        # Version 1 has lists in the place of maps.
+        if ".v1." not in path.name:
+            yield path.parents[1].name, path
+
+
+WITH_FORMS = tuple(dict.fromkeys(sample for sample, _ in requests()))
+
+
+def test_the_request_of_each_sample_fits_the_form_of_its_package() -> None:
+    """API-163: and each form is a valid schema."""
+    found = {
+        f"{sample} {path.name}": wrong
+        for sample, path in requests()
+        if (wrong := faults(instantiate_form(facts_of(sample)), json.loads(path.read_text())))
+    }
+    assert found == {}
+
+
+def filled_in(form: Mapping[str, Any], schema: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with the defaults of the form where it says nothing, as a page fills them in."""
+    for rules in rules_of(form, schema, body):
+        for name, found in rules.get("properties", {}).items():
+            each = resolved(form, found) if isinstance(found, dict) else {}
+            if isinstance(body.get(name), dict):
+                filled_in(form, each, body[name])
+            elif name not in body and "default" in each:
+                body[name] = copy.deepcopy(each["default"])
+            elif (
+                name not in body
+                and isinstance(found, dict)
+                and "$ref" not in found
+                and (inner := filled_in(form, each, {}))
+            ):
+                body[name] = inner
+    return body
+
+
+def rules_of(form: Mapping[str, Any], schema: Mapping[str, Any], body: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas that hold for a body; the rules come after what they depend on."""
+    yield schema
+    for rule in schema.get("allOf", ()):
+        if "if" not in rule:
+            yield rule
+        elif jsonschema_rs.is_valid(rule["if"], body) and isinstance(rule["then"], dict):
+            yield rule["then"]
+
+
+def resolved(form: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return form["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def broken(form: dict[str, Any], schema: Mapping[str, Any], body: Any) -> Iterator[tuple[str, Any]]:
+    """Yield bodies with one value that the form refuses, each with its place."""
+    whole = validator(form)
+
+    def at(node: Mapping[str, Any], value: Any, put: Callable[[Any], Any], place: str) -> Iterator[tuple[str, Any]]:
+        for wrong in _wrong_values(node):
+            if wrong != value:
+                yield place, put(wrong)
+        if isinstance(value, list) and isinstance(node.get("items"), dict):
+            for index, each in enumerate(value):
+                inner = resolved(form, node["items"])
+                yield from at(inner, each, partial(_with, put, value, index), f"{place}[{index}]")
+        if isinstance(value, dict):
+            if node.get("additionalProperties") is False:
+                yield f"{place}/no_such", put({**value, "no_such": 1})
+            for rules in rules_of(form, node, value):
+                for name in rules.get("required", ()):
+                    yield f"{place}/{name}", put({key: each for key, each in value.items() if key != name})
+                for name, each in rules.get("properties", {}).items():
+                    inner = resolved(form, each) if isinstance(each, dict) else {"not": {}}
+                    given = value.get(name, None if "properties" not in inner else {})
+                    if name in value or "$ref" not in (each if isinstance(each, dict) else {}):
+                        yield from at(inner, given, partial(_with, put, value, name), f"{place}/{name}")
+
+    for place, wrong in at(schema, body, lambda changed: changed, ""):
+        if not whole.is_valid(wrong):
+            yield place, wrong
+
+
+def _with(put: Callable[[Any], Any], value: Any, name: Any, changed: Any) -> Any:
+    copied = copy.copy(value)
+    copied[name] = changed
+    return put(copied)
+
+
+def _wrong_values(node: Mapping[str, Any]) -> Iterator[Any]:
+    if "enum" in node or "const" in node or "not" in node:
+        yield "no-such"
+    if "minimum" in node:
+        yield node["minimum"] - 1
+    if "maximum" in node:
+        yield node["maximum"] + 1
+    if "pattern" in node:
+        yield "\n"
+    if "maxLength" in node:
+        yield "x" * (node["maxLength"] + 1)
+    if node.get("minItems"):
+        yield []
+    if node.get("type") in ("integer", "boolean", "array", "object"):
+        yield "text"
+    # A number is taken for the text of a secret.
+    if node.get("type") == "string" and not node.get("writeOnly"):
+        yield 7
+
+
+async def form_of(world: World, package_id: str, operation: str, instance_id: str | None = None) -> Any:
+    params = {} if instance_id is None else {"instance": instance_id}
+    path = f"/kubevnfm/v1/packages/{package_id}/forms/{operation}"
+    return (await world.call("GET", path, params=params)).must(200).json
+
+
+async def judge(world: World, instance_id: str, operation: str, body: Any) -> Answer:
+    one = f"/vnf_instances/{instance_id}"
+    if operation == "modify":
+        return await world.lcm("PATCH", one, body, params=DRY)
+    return await world.lcm("POST", f"{one}/{operation}", body, params=DRY)
+
+
+async def compare(world: World, form: Any, instance_id: str, operation: str, body: Any) -> int:
+    """Check that a body that fits is accepted and that what the form refuses is refused; return how many were refused."""
+    assert faults(form, body) == []
+    (await judge(world, instance_id, operation, body)).must(200)
+    number, taken = 0, {}
+    for place, wrong in broken(form, form, body):
+        answer = await judge(world, instance_id, operation, wrong)
+        if answer.status not in {400, 422}:
+            taken[place] = wrong
+        number += 1
+    assert taken == {}
+    return number
+
+
+def without_defaults(form: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request without what its form gives by default."""
+    found = {}
+    for name, value in body.items():
+        rules = [each.get("properties", {}) for each in rules_of(form, form, body)]
+        known = [each[name] for each in rules if isinstance(each.get(name), dict)]
+        if any("default" in each for each in known):
+            continue
+        inner = next((each for each in known if "properties" in each), None)
+        found[name] = without_defaults(inner, value) if inner is not None and isinstance(value, dict) else value
+    return found
+
+
+@pytest.mark.parametrize("compared", [("cluster", "edge"), pytest.param(WITH_FORMS, marks=pytest.mark.deep)])
+async def test_a_body_with_the_defaults_of_a_form_is_accepted_for_each_sample(
+    world: World, compared: Sequence[str]
+) -> None:
+    """API-163: what has no default, such as a network, is from the sample's own request."""
+    world.vims.add("VIM_ID", "kubernetes")
+    for sample in WITH_FORMS:
+        package = await world.sample(sample)
+        created = filled_in(form := await form_of(world, package["id"], "create"), form, {})
+        instance_id = (await world.lcm("POST", "/vnf_instances", created)).must(201).json["id"]
+        form = await form_of(world, package["id"], "instantiate")
+        given = without_defaults(form, sample_request(sample, "instantiate"))
+        body = filled_in(form, form, given)
+        assert faults(form, body) == [], sample
+        if sample in compared:
+            assert await compare(world, form, instance_id, "instantiate", body) > 20
+        else:
+            (await judge(world, instance_id, "instantiate", body)).must(200)
+
+
+async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None:
+    """API-163: each bound of each operation, by dry runs."""
+    package = await world.upload(two_flavours(world.folder))
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    form = await form_of(world, package["id"], "instantiate")
+    assert form["properties"]["flavourId"]["enum"] == ["simple", "large"]
+    refused = await compare(world, form, instance_id, "instantiate", filled_in(form, form, dict(LINKED)))
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    bodies: dict[str, Any] = {
+        "scale": {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 1},
+        "scale_to_level": {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 2}]},
+        "heal": {"vnfcInstanceId": [RESOURCES.servers[0].vnfc_id], "cause": "x"},
+        "operate": {"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 1},
+        "change_ext_conn": {key: LINKED[key] for key in ("extVirtualLinks",)},
+        "change_flavour": {"newFlavourId": "large"},
+        "modify": {"vnfInstanceName": "n"},
+        "terminate": {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 1},
+    }
+    for operation, given in bodies.items():
+        form = await form_of(world, package["id"], operation, instance_id)
+        refused += await compare(world, form, instance_id, operation, filled_in(form, form, copy.deepcopy(given)))
+    assert refused > 100
+
+
+async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None:
+    """API-163: with the errors of the request itself."""
+    package = await world.upload(two_flavours(world.folder))
+    other = await world.sample("cnf")
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    one = f"/kubevnfm/v1/packages/{package['id']}/forms"
+    of_instance = {"instance": instance_id}
+    (await world.call("GET", f"{one}/grow", params=of_instance)).problem(404)
+    (await world.call("GET", "/kubevnfm/v1/packages/none/forms/instantiate")).problem(404)
+    (await world.call("GET", f"{one}/instantiate", params={"instance": "none"})).problem(404)
+    (await world.call("GET", f"{one}/heal")).problem(400)
+    (await world.call("GET", f"{one}/heal", params=of_instance)).problem(409)
+    wrong = await world.call("GET", f"/kubevnfm/v1/packages/{other['id']}/forms/instantiate", params=of_instance)
+    assert wrong.problem(400)["invalidParams"][0]["name"] == "instance"
+    empty = (await world.packages("POST", body={})).must(201).json["id"]
+    (await world.call("GET", f"/kubevnfm/v1/packages/{empty}/forms/instantiate")).problem(409)
+    assert "default" not in (await form_of(world, package["id"], "modify", instance_id))["properties"]["extensions"]
+
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    (await world.call("GET", f"{one}/instantiate", params=of_instance)).problem(409)
+    changed = await world.upload(other_image(world.folder))
+    form = await form_of(world, changed["id"], "change_vnfpkg", instance_id)
+    await compare(world, form, instance_id, "change_vnfpkg", filled_in(form, form, {}))
+    heal = await form_of(world, package["id"], "heal", instance_id)
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]["vnfcInfo"]
+    assert {each["id"] for each in shown} <= set(heal["properties"]["vnfcInstanceId"]["items"]["enum"])
+    assert "healScript" not in heal["properties"]
+
+
+HOT_VALUES: Sequence[Any] = (
+    1,
+    0,
+    7,
+    11,
+    2.5,
+    "",
+    "a",
+    "abc",
+    "abcdefgh",
+    True,
+    [],
+    ["a"],
+    ["a", "b", "z"],
+    {"a": 1},
+    "1,2,3,4",
+    "9",
+)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"type": "string", "constraints": [{"length": {"min": 1, "max": 3}}]},
+        {"type": "string", "constraints": [{"allowed_values": ["a", "abc", 7]}]},
+        {"type": "number", "constraints": [{"range": {"min": 1, "max": 10}}, {"range": {"max": 8}}]},
+        {"type": "number", "constraints": [{"allowed_values": [1, 11]}]},
+        {"type": "boolean"},
+        {"type": "comma_delimited_list", "constraints": [{"length": {"min": 2}}]},
+        {"type": "comma_delimited_list", "constraints": [{"allowed_values": ["a", "b"]}]},
+        {"type": "json", "constraints": [{"length": {"max": 1}}]},
+        {"type": "string", "constraints": [{"length": "no object"}, "no object", {"allowed_pattern": "(a+)+"}]},
+        {"type": "number", "constraints": {"range": {"min": "a", "max": True}}},
+        {"type": ["string"], "constraints": [{"range": {"min": "a", "max": 1}}, {"allowed_values": []}]},
+        "no object",
+        None,
+    ],
+)  # fmt: skip
+def test_a_value_that_the_schema_of_a_heat_parameter_refuses_is_refused(about: Any) -> None:
+    """API-163: clients also write numbers and truth values as texts, and lists with commas."""
+    schema = parameter_schema(about, is_secret=False)
+    refused = [value for value in HOT_VALUES if not jsonschema_rs.is_valid(schema, value)]
+    taken = [value for value in refused if value_problem(about, value) is None]
+    spelled_otherwise: dict[str, tuple[type, ...]] = {"string": (int, float), "number": (str,), "boolean": (str, int)}
+    kind = about.get("type") if isinstance(about, dict) else None
+    assert [each for each in taken if not isinstance(each, spelled_otherwise.get(str(kind), ()))] == []
+    assert all(value_problem(about, Secret(str(value))) is None or kind == "string" for value in HOT_VALUES)
