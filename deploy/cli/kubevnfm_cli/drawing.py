@@ -9,7 +9,7 @@ from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.lines import cause_lines, next_lines, seconds, warnings_of
 from kubevnfm_cli.nouns import ago, duration, moment
 from kubevnfm_cli.output import colour_of
-from kubevnfm_cli.progress import WAIT, Operation
+from kubevnfm_cli.progress import ENDED, RESTS, WAIT, Operation
 from kubevnfm_cli.terminal import Screen, printable
 
 _MARKS: Final = {
@@ -57,12 +57,14 @@ def operation_lines(screen: Screen, operation: Operation, *, is_whole: bool, roo
 
 def summary(operation: Operation) -> str:
     """Return the one line that says how an operation stands: ``INSTANTIATE of web-1: COMPLETED after 3m12s``."""
-    view = operation.view
+    return f"{printable(operation.title)}: {printable(operation.view.get('state'))}{_took(operation.view)}"
+
+
+def _took(view: JsonObject) -> str:
     begin, end = moment(view.get("startTime")), moment(view.get("endTime") or view.get("stateEnteredTime"))
-    if not operation.rests:
+    if view.get("state") not in RESTS:
         end = datetime.now(UTC)
-    took = f" after {duration((end - begin).total_seconds())}" if begin and end else ""
-    return f"{printable(operation.title)}: {printable(view.get('state'))}{took}"
+    return f" after {duration((end - begin).total_seconds())}" if begin and end else ""
 
 
 def verdict(screen: Screen, operation: Operation) -> list[str]:
@@ -81,7 +83,10 @@ def _head(screen: Screen, operation: Operation, *, is_whole: bool) -> list[str]:
     about = f", about {duration(left)} left" if isinstance(left, int | float) and not operation.rests else ""
     entered = ago(view.get("stateEnteredTime"))
     began = ago(view.get("startTime"))
-    times = f"{f' for {entered}' if entered else ''}{f', begun {began} ago' if began else ''}{about}"
+    if view.get("state") in ENDED:
+        times = f"{_took(view)}{f', {entered} ago' if entered else ''}"
+    else:
+        times = f"{f' for {entered}' if entered else ''}{f', begun {began} ago' if began else ''}{about}"
     title = screen.paint(printable(operation.title), "bold")
     lines = [f"{title}: {screen.paint(state, colour_of(state))}{times}"]
     if is_whole:
@@ -157,7 +162,7 @@ def _since(wait: JsonObject) -> str:
 
 def _next(screen: Screen, view: JsonObject) -> list[str]:
     found = [(command, text) for command, text in next_lines(view) if command]
-    if not found or view.get("state") in ("COMPLETED", "FAILED", "ROLLED_BACK"):
+    if not found or view.get("state") in ENDED:
         return []
     width = max(len(command) for command, _ in found)
     return ["next:", *(f"  {screen.paint(f'{command:<{width}}', 'cyan')}  {text}" for command, text in found)]

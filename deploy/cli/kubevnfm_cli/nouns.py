@@ -50,9 +50,9 @@ def value_at(*names: str) -> Callable[[JsonObject], Any]:
     return lambda one: part(one, *names)
 
 
-def age(*names: str) -> Callable[[JsonObject], str | None]:
-    """Return what reads how long ago a time was."""
-    return lambda one: ago(part(one, *names))
+def age(title: str, *names: str, is_wide: bool = False) -> Column:
+    """Return a column that says how long ago a time was; for programs it has the time."""
+    return Column(title, lambda one: ago(part(one, *names)), is_wide=is_wide, exact=value_at(*names))
 
 
 def ago(time: object) -> str | None:
@@ -136,7 +136,7 @@ _VNF: Final = Noun(
             Column("KIND", value_at("kind")),
             Column("PRODUCT", value_at("vnfProductName")),
             Column("OPERATION", _running),
-            Column("AGE", age("createdAt")),
+            age("AGE", "createdAt"),
             Column("VNFD", value_at("vnfdId"), is_wide=True),
             Column("VIMS", value_at("vimIds"), is_wide=True),
             Column("NAMESPACE", value_at("namespace"), is_wide=True),
@@ -160,7 +160,7 @@ _OP: Final = Noun(
             Column("STATE", value_at("state"), is_state=True),
             Column("VNF", either("vnfInstanceName", "vnfInstanceId")),
             Column("STEPS", _steps),
-            Column("STARTED", age("startTime")),
+            age("STARTED", "startTime"),
             Column("SINCE", value_at("stateEnteredTime"), is_wide=True),
             Column("VNF ID", value_at("vnfInstanceId"), is_wide=True),
             Column("WARNINGS", value_at("warningCount"), is_wide=True),
@@ -185,7 +185,7 @@ _PKG: Final = Noun(
             Column("STATE", value_at("operationalState"), is_state=True),
             Column("USAGE", value_at("usageState")),
             Column("WARNINGS", _warning_count),
-            Column("AGE", age("createdAt")),
+            age("AGE", "createdAt"),
             Column("PROVIDER", value_at("vnfProvider"), is_wide=True),
             Column("VNFD", value_at("vnfdId"), is_wide=True),
             Column("WHY", _failure),
@@ -207,12 +207,12 @@ _VIM: Final = Noun(
             Column("NAME", value_at("name")),
             Column("TYPE", value_at("type")),
             Column("STATE", value_at("state"), is_state=True),
-            Column("SINCE", age("since")),
+            age("SINCE", "since"),
             Column("VNFS", value_at("vnfCount")),
             Column("DAYS", value_at("credentialsEnd", "daysLeft")),
             Column("DEFAULT", value_at("isDefault"), is_wide=True),
             Column("VERSION", value_at("kubernetesVersion"), is_wide=True),
-            Column("CHECKED", age("lastCheck"), is_wide=True),
+            age("CHECKED", "lastCheck", is_wide=True),
             Column("NODES", _nodes, is_wide=True),
             Column("ENDPOINT", value_at("endpoint"), is_wide=True),
             Column("WHY", either("text", "lastError")),
@@ -237,7 +237,7 @@ _REGION: Final = Noun(
             Column("VIM", value_at("vim_id"), is_wide=True),
             Column("ENDPOINT", value_at("endpoint"), is_wide=True),
             Column("CREDENTIALS UNTIL", value_at("not_after"), is_wide=True),
-            Column("AGE", age("created_at")),
+            age("AGE", "created_at"),
             Column("REASON", value_at("status_reason")),
         ),
     ),
@@ -257,7 +257,7 @@ _LINK: Final = Noun(
             Column("TYPE", value_at("type")),
             Column("STATUS", value_at("status"), is_state=True),
             Column("USED", value_at("use_count")),
-            Column("AGE", age("created_at"), is_wide=True),
+            age("AGE", "created_at", is_wide=True),
             Column("DETAIL", value_at("status_detail")),
         ),
     ),
@@ -278,7 +278,7 @@ _VOLUME: Final = Noun(
             Column("SIZE", value_at("size")),
             Column("PHASE", value_at("phase"), is_state=True),
             Column("USED BY", value_at("in_use_by")),
-            Column("AGE", age("created_at"), is_wide=True),
+            age("AGE", "created_at", is_wide=True),
             Column("DETAIL", value_at("phase_detail")),
         ),
     ),

@@ -64,6 +64,8 @@ class Column:
     """Only in ``-o wide`` and ``-o csv``."""
     is_state: bool = False
     """Its word has a colour."""
+    exact: Callable[[JsonObject], object] | None = None
+    """The value for programs, if it is another one."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def _write_csv(screen: Screen, items: Sequence[JsonObject], columns: Sequence[Co
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow([column.title for column in columns])
     for one in items:
-        values = (column.value(one) for column in columns)
+        values = ((column.exact or column.value)(one) for column in columns)
         writer.writerow(["" if value is None else _cell(value, LINE) for value in values])
     screen.stream.write(_shown(screen, written.getvalue()))
 

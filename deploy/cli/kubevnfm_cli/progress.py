@@ -8,7 +8,8 @@ from typing import Final
 from kubevnfm_cli.events import Event
 from kubevnfm_cli.json_types import JsonObject, objects
 
-RESTS: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK", "FAILED_TEMP"})
+ENDED: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK"})
+RESTS: Final = ENDED | {"FAILED_TEMP"}
 """States in which an operation has ended, or waits for an operator."""
 _STEP_STATES: Final = {"started": "asked", "finished": "done"}
 """A step's state in the view, where it differs from the event's word."""

@@ -21,7 +21,7 @@ _TABLE = Table(
         Column("ID", value_at("id")),
         Column("NAME", value_at("name")),
         Column("DRIFT", value_at("drift", "state")),
-        Column("SINCE", age("drift", "since")),
+        age("SINCE", "drift", "since"),
         Column("MISSING", value_at("drift", "missing"), is_wide=True),
         Column("CHANGED", value_at("drift", "changed"), is_wide=True),
         Column("OBJECTS", _objects),

@@ -123,7 +123,7 @@ _OPERATIONS: Final = (
     Column("VNF", lambda one: one.get("vnfInstanceName") or one.get("vnfInstanceId")),
     Column("STATE", value_at("state"), is_state=True),
     Column("STEPS", _steps),
-    Column("FOR", age("startTime")),
+    age("FOR", "startTime"),
     Column("LEFT", _left),
     Column("ID", value_at("id"), is_wide=True),
     Column("WAITS FOR", _current),
@@ -136,6 +136,6 @@ _VIMS: Final = (
     Column("CPU", _cpu),
     Column("MEMORY", _memory),
     Column("VNFS", value_at("vnfCount")),
-    Column("READ", age("capacity", "asOf"), is_wide=True),
+    age("READ", "capacity", "asOf", is_wide=True),
     Column("REASON", value_at("text")),
 )
