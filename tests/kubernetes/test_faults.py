@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -53,6 +54,8 @@ class Case:
     def __init__(self, user: User, cluster: RealCluster, folder: Path, namespace: str) -> None:
         self.user, self.cluster, self._folder, self.namespace = user, cluster, folder, namespace
         self.cnf_id = ""
+        self.cause: dict[str, Any] = {}
+        """That of the last failure."""
 
     async def fail(self, *manifests: Mapping[str, Any], vim: str = VIM, **parameters: Any) -> tuple[str, str]:
         """Instantiate the manifests, which must fail; return the occurrence's id and the error's detail."""
@@ -65,9 +68,19 @@ class Case:
         """Return the id and the error's detail of an operation, which must rest in FAILED_TEMP."""
         view = await self.user.rest(operation_id)
         assert view["state"] == "FAILED_TEMP", view
+        self.cause = view["cause"]
         error = (await self.user.occurrence(operation_id))["error"]
         assert error["status"] in {403, 409, 422, 503}, error
         return operation_id, str(error["detail"])
+
+    def is_named(self, code: str, text: str, kind: str, name: str) -> None:
+        """Check the cause of the last failure; ``text``: a regular expression for all of it, and ``name`` for the object's."""
+        cause = self.cause
+        assert cause["code"] == code, cause
+        assert re.fullmatch(text, cause["text"]), cause
+        assert cause["object"]["kind"] == kind, cause
+        assert re.fullmatch(name, cause["object"]["name"]), cause
+        assert cause["object"].get("vimId"), cause
 
     async def retried(self, operation_id: str) -> None:
         """Retry, which must succeed; then terminate."""
@@ -127,6 +140,8 @@ async def test_an_unknown_kind_is_named_with_its_file(case: Case) -> None:
     operation_id, detail = await case.fail(config_map("first", case.namespace), gauge)
     assert f"Gauge in {group}/v1" in detail
     assert FILE in detail
+    said = rf"The cluster does not serve Gauge in {group}/v1 \({FILE}\): the definition \(CRD\) is not installed\."
+    case.is_named("kind-not-served", said, "CustomResourceDefinition", "Gauge")
     names = {"kind": "Gauge", "plural": "gauges", "singular": "gauge", "listKind": "GaugeList"}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
@@ -151,6 +166,8 @@ async def test_an_unknown_field_is_a_refusal(case: Case) -> None:
     operation_id, detail = await case.fail(config_map("first", case.namespace), wrong)
     assert "Deployment" in detail
     assert "replicass" in detail
+    said = r"Deployment web has a field that the API does not know: \.spec\.replicass\."
+    case.is_named("field-unknown", said, "Deployment", "web")
     await case.is_empty()
     await case.rolled_back(operation_id)
 
@@ -163,6 +180,12 @@ async def test_an_immutable_field_is_named(case: Case) -> None:
     operation_id, detail = await case.fail(deployment("web", case.namespace), adopt=True)
     assert "Deployment web" in detail or "web" in detail
     assert "immutable" in detail
+    case.is_named(
+        "field-immutable",
+        r"Deployment web cannot be changed as wanted: spec\.selector is immutable\.",
+        "Deployment",
+        "web",
+    )
     await case.rolled_back(operation_id)
     after = await case.cluster.get(f"{path}/web")
     assert after is not None
@@ -176,6 +199,7 @@ async def test_an_object_of_others_is_not_touched(case: Case) -> None:
     await case.cluster.make(path, config_map("theirs", case.namespace, of="others"))
     operation_id, detail = await case.fail(config_map("ours", case.namespace), config_map("theirs", case.namespace))
     assert "theirs" in detail
+    assert case.cause["text"].endswith(f"are not its own: ConfigMap {case.namespace}/theirs."), case.cause
     assert await case.cluster.get(f"{path}/ours") is None
     await case.cluster.remove(f"{path}/theirs")
     await case.retried(operation_id)
@@ -188,6 +212,7 @@ async def test_an_image_that_cannot_be_pulled_is_named(case: Case) -> None:
     assert "web" in detail
     assert "ImagePullBackOff" in detail
     assert "Deployment good" not in detail
+    case.is_named("image-not-pulled", r"An image of pod web-\S+ cannot be pulled\.", "Pod", r"web-\S+")
     await case.rolled_back(operation_id)
 
 
@@ -198,6 +223,8 @@ async def test_a_pod_that_cannot_be_placed_is_named_with_the_newest_warning(case
     operation_id, detail = await case.fail(wanted)
     assert "web" in detail
     assert "FailedScheduling" in detail or "Unschedulable" in detail
+    said = r"No node fits pod web-\S+: no node has the labels of its node selector or node affinity\."
+    case.is_named("nodes-not-matching", said, "Pod", r"web-\S+")
     node = "/api/v1/nodes/node-1"
     await case.cluster.change(node, {"metadata": {"labels": {"room": case.namespace}}})
     try:
@@ -217,6 +244,8 @@ async def test_a_finalizer_that_holds_is_named(case: Case) -> None:
     operation_id, detail = await case.failed(await user.start(case.cnf_id, "terminate", FORCEFUL))
     assert "held" in detail
     assert "example.com/hold" in detail
+    said = r"ConfigMap held is not deleted: the finalizer example\.com/hold holds it, and its controller does not remove it\."
+    case.is_named("finalizer-holds", said, "ConfigMap", "held")
     path = f"/api/v1/namespaces/{case.namespace}/configmaps/held"
     await case.cluster.change(path, {"metadata": {"finalizers": None}})
     view = await user.act(operation_id, "retry")
@@ -241,6 +270,8 @@ async def test_a_token_that_is_revoked_in_the_middle(case: Case) -> None:
         await case.cluster.remove(f"/api/v1/namespaces/{case.namespace}/secrets/limited")
         operation_id, detail = await case.failed(started)
         assert "credentials of the VIM are not accepted" in detail
+        said = r"The Kubernetes API of the VIM does not accept its credentials\."
+        case.is_named("vim-login-refused", said, "Vim", ".+")
         access = {"vim": {"auth_cred": {"bearer_token": case.cluster.token, "ssl_ca_cert": case.cluster.ca}}}
         (await user.call("PUT", f"/v1.0/vims/{(await user.vims())[vim]['id']}", access)).must(200)
         await case.rolled_back(operation_id)
@@ -259,6 +290,9 @@ async def test_a_kind_that_is_forbidden_is_named(case: Case) -> None:
         assert "pages" in detail
         assert "forbidden" in detail
         assert "configmaps" in detail
+        user = rf"system:serviceaccount:{case.namespace}:limited"
+        said = rf"The account of the VIM \({user}\) may not \w+ configmaps in namespace {case.namespace}\."
+        case.is_named("rbac-forbidden", said, "ConfigMap", "pages")
         role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{case.namespace}/roles/limited"
         await case.cluster.change(role, {"rules": ALL})
         await case.retried(operation_id)
@@ -285,6 +319,8 @@ async def test_a_webhook_that_does_not_answer_is_named(case: Case) -> None:
             operation_id, detail = await case.fail(config_map("pages", case.namespace))
             assert "pages" in detail
             assert "silent.example.com" in detail
+            said = r"The webhook silent\.example\.com does not answer: it does not answer in time\."
+            case.is_named("webhook-away", said, "Webhook", r"silent\.example\.com")
         finally:
             await case.cluster.remove(f"{path}/{case.namespace}")
     await case.retried(operation_id)
@@ -302,6 +338,8 @@ async def test_a_namespace_that_ends_is_named(case: Case) -> None:
         operation_id, detail = await case.fail(config_map("pages", name), namespace=name)
         assert f"nothing could take the place: Namespace {name}: still exists" in detail
         assert "NamespaceFinalizersRemaining True, SomeFinalizersRemain" in detail
+        said = rf"The namespace {name} is not deleted: objects in it are held by the finalizer example\.com/hold\."
+        case.is_named("finalizer-holds", said, "Namespace", name)
     finally:
         path = f"/api/v1/namespaces/{name}/configmaps/holder"
         await case.cluster.change(path, {"metadata": {"finalizers": None}})
@@ -311,3 +349,80 @@ async def test_a_namespace_that_ends_is_named(case: Case) -> None:
         await case.retried(operation_id)
     finally:
         await case.cluster.remove(f"/api/v1/namespaces/{name}")
+
+
+POD = {"containers": [{"name": "c", "image": "nowhere"}]}
+
+
+def pod_with(**more: Any) -> dict[str, Any]:
+    """Return a Deployment whose pods have these members."""
+    made = deployment("web", "")
+    made["spec"]["template"]["spec"].update(more)
+    return made
+
+
+def container_with(**more: Any) -> dict[str, Any]:
+    """Return a Deployment whose container has these members."""
+    return pod_with(containers=[{**POD["containers"][0], **more}])
+
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "q"},
+    "spec": {"hard": {"requests.cpu": "1"}},
+}
+RANGE = {"limits": [{"type": "Container", "max": {"memory": "64Mi"}}]}
+LIMITS = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": RANGE}
+CLAIM_SPEC = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "nosuch",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": CLAIM_SPEC}
+BALANCED = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "lb"},
+    "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+}
+FAILING = {"metadata": {"annotations": {"stage": "fail"}}, "spec": {**POD, "restartPolicy": "Never"}}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "j"},
+    "spec": {"backoffLimit": 0, "template": FAILING},
+}
+CRASHING = deployment("web", "", stage="crash")
+CPU = {"requests": {"cpu": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "manifest", "code", "said", "kind"),
+    [
+        (QUOTA, container_with(resources=CPU), "resource-quota", r"The ResourceQuota q allows no more: requested requests\.cpu=2, used requests\.cpu=0, limited to requests\.cpu=1\.", "ResourceQuota"),
+        (QUOTA, container_with(), "resource-quota", r"The ResourceQuota q wants each container to say its requests\.cpu\.", "ResourceQuota"),
+        (LIMITS, container_with(resources={"limits": {"memory": "1Gi"}}), "limit-range", r'A LimitRange of the namespace does not allow the pod: "maximum memory usage per Container is 64Mi, but limit is 1Gi"\.', "Deployment"),
+        (None, pod_with(serviceAccountName="missing"), "service-account-missing", r"The ServiceAccount missing does not exist, so no pod can be made\.", "ServiceAccount"),
+        (None, pod_with(priorityClassName="gold"), "priority-class-missing", r"The PriorityClass gold does not exist, so no pod can be made\.", "PriorityClass"),
+        (None, container_with(resources={"requests": {"memory": "900Ti"}}), "nodes-full", r"No node has room for pod web-\S+: not enough memory on \d+ of \d+ node\(s\)\.", "Pod"),
+        (None, pod_with(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nosuch"}}]), "volume-not-bound", r"Pod web-\S+ waits for a volume: its claim does not exist\.", "Pod"),
+        (None, CLAIM, "storage-class-missing", r"The claim data is not bound: the storage class nosuch does not exist\.", "PersistentVolumeClaim"),
+        (None, BALANCED, "load-balancer-pending", r"The Service lb gets no address: no load balancer has given it one\.", "Service"),
+        (None, JOB, "job-failed", r"The Job j failed: its pods ended with errors as often as its back-off limit allows\.", "Job"),
+        (None, CRASHING, "container-crashes", r"Container c of pod web-\S+ ends again and again \(CrashLoopBackOff\)\.", "Pod"),
+        (None, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}, "data": {"x": "x" * 1_100_000}}, "object-too-large", r"ConfigMap big is too large: its data may have 1 MiB\.", "ConfigMap"),
+    ],
+    ids=["quota", "quota without a request", "limit range", "account", "priority", "memory", "no claim", "storage class", "load balancer", "job", "crash", "size"],
+)  # fmt: skip
+async def test_what_a_cluster_says_becomes_one_sentence(
+    case: Case, there: dict[str, Any] | None, manifest: dict[str, Any], code: str, said: str, kind: str
+) -> None:
+    """CR-025: the cause of the operation, in the words of the real control plane."""
+    if there is not None:
+        plural = {"ResourceQuota": "resourcequotas", "LimitRange": "limitranges"}[there["kind"]]
+        await case.cluster.make(f"/api/v1/namespaces/{case.namespace}/{plural}", there)
+    own = {**manifest, "metadata": {**manifest["metadata"], "namespace": case.namespace}}
+    operation_id, _ = await case.fail(own)
+    case.is_named(code, said, kind, ".+")
+    await case.rolled_back(operation_id)

@@ -1132,4 +1132,12 @@ CASES: Final = (
         "No node of the cluster workload is Ready, as nothing in it is a network plugin (CNI) that runs.",
         "Cluster default/workload",
     ),
+    Case(
+        "a limit range, with what follows it, on a real API server",
+        "objects-not-ready",
+        'Deployment causes-d/web: 0 of 1 updated, ReplicaFailure True, FailedCreate: pods "web-78b545f8b4-sftvk" is forbidden: maximum memory usage per Container is 64Mi, but limit is 1Gi, Progressing True, NewReplicaSetCreated: Created new replica set "web-78b545f8b4"; Service causes-d/web: no load balancer address yet',
+        "limit-range",
+        'A LimitRange of the namespace does not allow the pod: "maximum memory usage per Container is 64Mi, but limit is 1Gi".',
+        "Deployment causes-d/web",
+    ),
 )

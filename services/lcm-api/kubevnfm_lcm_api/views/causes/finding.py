@@ -29,6 +29,10 @@ _SUBJECT: Final = re.compile(
     rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
 )
 """How infra-k8s names an object."""
+_NEXT: Final = re.compile(
+    rf", (?:warning [A-Z]\w{{1,60}}: |[A-Z]\w{{1,60}} (?:True|False|Unknown)\b)|; (?=[A-Z][A-Za-z]{{1,60}} {NAME}: )"
+)
+"""The begin of the next thing that infra-k8s says: a condition or a warning of the same object, or another object."""
 _POD: Final = re.compile(
     rf"\bpod (?:({OBJECT})(?=: (?:container|unschedulable|[A-Z])| cannot start))|\bpod=({OBJECT})(?=_)"
 )
@@ -131,7 +135,7 @@ def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[st
     for group, value in (match.groupdict() if match is not None else {}).items():
         if value:
             bare = group.rstrip("0123456789")
-            facts[bare] = quoted(value) if bare == "said" else named(value)
+            facts[bare] = quoted(_NEXT.split(value, maxsplit=1)[0]) if bare == "said" else named(value)
     if rule.words:
         seen = text[begin : end + _BEHIND]
         facts["why"] = next((words for key, words in rule.words.items() if re.search(key, seen)), "")
