@@ -68,8 +68,10 @@ class _Look:
         self._end(reply.headers.get("Location"), is_needed=True)
 
     def _end(self, location: str | None, *, is_needed: bool) -> None:
-        if is_needed and location:
-            self.world.awaited_operation(self.entry.key, location.rstrip("/").rsplit("/", 1)[-1])
+        operation_id = str(location).rstrip("/").rsplit("/", 1)[-1]
+        self.world.warn_of_operation(self.entry.key, operation_id)
+        if is_needed:
+            self.world.awaited_operation(self.entry.key, operation_id)
 
 
 def _has_more(task: str, body: Mapping[str, Any]) -> bool:

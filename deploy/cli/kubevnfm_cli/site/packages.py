@@ -157,6 +157,7 @@ def _upload(world: World, entry: Entry, package_id: str, sha256: str) -> None:
 def _onboarded(world: World, entry: Entry, package_id: str) -> None:
     otherwise = f"package {package_id} is onboarded further"
     try:
-        uploads.onboarded(world.gateway, package_id, lambda pause_s: world.pause(pause_s, otherwise))
+        package = uploads.onboarded(world.gateway, package_id, lambda pause_s: world.pause(pause_s, otherwise))
     except uploads.NotOnboarded as refused:
         raise uploads.NotOnboarded(f"{entry.place('file')}: {refused}") from None
+    world.warn(entry.key, package.get("warnings"))

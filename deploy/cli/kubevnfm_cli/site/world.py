@@ -152,6 +152,17 @@ class World:
             self.pause(pause_s, f"operation {operation_id} goes on: kubevnfm wait {operation_id}")
             pause_s = min(pause_s * 1.5, _LONGEST_LOOK_S)
 
+    def warn_of_operation(self, key: Key, operation_id: str) -> None:
+        """Report the parts of an operation's request that are not used."""
+        view = self.gateway.get(path_of("kubevnfm", "v1", "operations", operation_id)).object()
+        self.warn(key, view.get("warnings"))
+
+    def warn(self, key: Key, warnings: object) -> None:
+        """Report the warnings of an operation or a package."""
+        for warning in warnings if isinstance(warnings, list) else ():
+            text = part(warning, "text") if isinstance(warning, dict) else warning
+            self.progress(key, f"warning: {printable(text, _PROBLEM)}")
+
     def pause(self, pause_s: float, otherwise: str) -> None:
         """Wait a moment. Raises Stopped, which says ``otherwise``, after Ctrl-C or at the end of the time."""
         if self.stop.wait(pause_s):

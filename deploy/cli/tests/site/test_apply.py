@@ -315,10 +315,13 @@ async def test_subscriptions_are_made_replaced_and_removed(site: Site, writes: l
 async def test_a_vnf_is_scaled_to_the_levels_of_the_file(site: Site) -> None:
     request = sample_request("vm", "instantiate")
     assert request["flavourId"] == "simple"
-    await site.must("apply", "--wait")
+    site.edit("additionalParams: {}", "additionalParams: {colour: blue}")
+    ran = await site.run("apply", "--wait")
+    assert ran.code == 0
+    assert "vnf/web: warning: additionalParams/colour: not used" in ran.err
     (status,) = (await site.instance())["instantiatedVnfInfo"]["scaleStatus"]
     aspect = status["aspectId"]
-    site.edit("additionalParams: {}", f"scale: {{{aspect}: {status['scaleLevel'] + 1}}}")
+    site.edit("metadata: {owner: ada}", f"scale: {{{aspect}: {status['scaleLevel'] + 1}}}")
     assert f"    scale/{aspect}: {status['scaleLevel']} -> {status['scaleLevel'] + 1}" in await site.must("diff")
     assert "vnf/web scaled" in await site.must("apply")
     assert (await site.instance())["instantiatedVnfInfo"]["scaleStatus"][0]["scaleLevel"] == status["scaleLevel"] + 1
