@@ -75,6 +75,22 @@ def test_the_form_of_a_site_is_explained() -> None:
     assert run_here("explain", "site", "-o", "json").json()["title"] == "Site"
 
 
+async def test_the_form_of_a_request_is_explained_for_its_package(world: World) -> None:
+    package = await world.sample()
+    instance_id = await world.create()
+    whole = await kubevnfm(world.url, "explain", "instantiate", "--package", package["id"][:8])
+    assert whole.code == 0, whole.err
+    assert "  flavourId <text, required>\n" in whole.out
+    assert "one of simple" in whole.out
+    of_instance = await kubevnfm(world.url, "explain", "instantiate", "--instance", instance_id, "-o", "json")
+    assert "flavourId" in of_instance.json()["properties"]
+    await world.reached(await world.instantiate(instance_id))
+    scale = await kubevnfm(world.url, "explain", "scale.aspectId", "--instance", instance_id)
+    assert "one of VDU1_scale" in scale.out
+    assert (await kubevnfm(world.url, "explain", "instantiate")).code == 2
+    assert "did you mean scale?" in (await kubevnfm(world.url, "explain", "scle")).err
+
+
 # --- config -----------------------------------------------------------------------------------------------------------
 
 
