@@ -56,7 +56,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def tab(browser: Browser, gateway: Installation) -> AsyncIterator[Tab]:
     """A tab without cookies, in which no script may fail and no request may leave the gateway."""
     context = await browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(120_000)
+    context.set_default_timeout(60_000)
     tab = Tab(await context.new_page(), gateway.url)
     tab.heed()
     yield tab

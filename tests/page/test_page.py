@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from pathlib import Path
+from typing import Final
+
 import pytest
 from callers.browser import Client, Tab
 from clouds.lab_process import LabControl
 from servers.installations import Installation
+
+SAMPLE: Final = Path(__file__).parents[2] / ".run/samples/vm.zip"
 
 pytestmark = [pytest.mark.page, pytest.mark.asyncio(loop_scope="session")]
 
@@ -72,11 +79,19 @@ async def test_the_page_says_that_the_gateway_is_away_and_goes_on(
     tab: Tab, client: Client, gateway: Installation
 ) -> None:
     page = tab.page
-    await tab.log_in("anna", "/ui/operations")
-    await page.get_by_role("heading", name="Operations").wait_for()
+    # The page reads its other views ahead.
+    async with page.expect_response(lambda answer: "/Vims-" in answer.url):
+        await tab.log_in("anna", "/ui/operations")
+    await page.get_by_role("table").or_(page.get_by_text("There are no such operations.")).wait_for()
     gateway.kill("kubevnfm")
-    await page.get_by_text("The connection to the gateway is lost.").wait_for()
-    gateway.start_one("kubevnfm")
+    try:
+        await page.get_by_text("The connection to the gateway is lost.").wait_for()
+        # A view that is opened meanwhile is read as soon as the gateway answers.
+        await page.get_by_role("link", name="VIMs").click()
+        await page.get_by_text("The gateway does not answer.").wait_for()
+    finally:
+        gateway.start_one("kubevnfm")
+    await page.get_by_role("link", name="lab").wait_for()
     await page.get_by_text("The connection to the gateway is lost.").wait_for(state="hidden")
     made = await client.create(await client.sample("cluster"))
     await page.get_by_role("link", name="Instances").click()
@@ -101,3 +116,60 @@ async def test_a_reader_sees_and_may_not_act(tab: Tab, client: Client, faults: L
     await client.act(operation, "rollback")
     await page.get_by_text("rolled back").first.wait_for()
     await client.delete(cluster_id)
+
+
+def _vm_with(text: str, other: str) -> bytes:
+    """Return the sample package `vm` with another text in its files."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(SAMPLE) as sample, zipfile.ZipFile(changed, "w") as archive:
+        for entry in sample.infolist():
+            archive.writestr(entry.filename, sample.read(entry).replace(text.encode(), other.encode()))
+    return changed.getvalue()
+
+
+async def test_packages_are_dropped_checked_found_and_their_names_are_text(tab: Tab, client: Client) -> None:
+    page, hostile = tab.page, "<img src=x onerror=alert(1)>"
+    await tab.log_in("anna", "/ui/packages")
+    chooser = page.get_by_label("Drop packages here")
+    await chooser.set_input_files(
+        [
+            {
+                "name": f"{hostile}.zip",
+                "mimeType": "application/zip",
+                "buffer": _vm_with("Virtual machine", f"'{hostile}'"),
+            },
+            {
+                "name": "broken.zip",
+                "mimeType": "application/zip",
+                "buffer": _vm_with("topology_template:", "topology: ["),
+            },
+            {"name": "none.zip", "mimeType": "application/zip", "buffer": b"no archive"},
+        ]
+    )
+    await page.get_by_role("link", name=hostile, exact=True).wait_for()
+    await page.get_by_role("row").filter(has_text="✗ error").wait_for()
+    await page.get_by_role("alert").get_by_text("a zip archive (CSAR) expected").wait_for()
+    # The empty package that was made for it is removed.
+    await page.get_by_role("row").filter(has_text="· created").wait_for(state="hidden")
+    await tab.faultless()
+    await page.get_by_role("link", name="broken.zip").click()
+    await page.locator(".error").wait_for()
+    await tab.faultless()
+    # By keyboard alone: the slash leads to the search, the first hit is chosen.
+    await page.keyboard.press("/")
+    await page.keyboard.type("lab")
+    await page.get_by_role("option", name="vim lab").wait_for()
+    await tab.faultless()
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="lab").wait_for()
+    await page.get_by_text("✓ active").wait_for()
+    await tab.faultless()
+    await page.get_by_role("link", name="VIMs").click()
+    await page.get_by_role("link", name="lab").wait_for()
+    await tab.faultless()
+    for package in (await client.call("GET", "/kubevnfm/v1/packages")).must(200).json["items"]:
+        if package.get("vnfProductName") == hostile or package["onboardingState"] == "ERROR":
+            path = f"/vnfpkgm/v1/vnf_packages/{package['id']}"
+            if package["operationalState"] == "ENABLED":
+                (await client.call("PATCH", path, {"operationalState": "DISABLED"})).must(200)
+            (await client.call("DELETE", path)).must(204)

@@ -1,10 +1,11 @@
 // The stream of events, from the state that a view has shown (`sequence`). One stream serves all views.
 import { PAGE_HEADERS } from './api';
+import { seen } from './sight';
 
 export interface Happened {
   kind: string;
-  /** The attributes of the event. */
-  data: Record<string, unknown>;
+  /** The event as JSON. Ids are unique, so a view looks for its own in it. */
+  text: string;
 }
 
 type Listener = (event: Happened | 'missed') => void;
@@ -47,13 +48,15 @@ class Live {
   async #run(signal: AbortSignal): Promise<void> {
     let wait = FIRST_WAIT_MS;
     while (!signal.aborted) {
+      const unseen = await seen();
       const began = Date.now();
       try {
-        await this.#read(signal);
+        await this.#read(AbortSignal.any([signal, unseen]));
       } catch {
         // The banner says so; what follows is the same as after an end.
       }
       if (signal.aborted) return;
+      if (unseen.aborted) continue;
       this.isLost = true;
       wait = Date.now() - began > SILENCE_MS ? FIRST_WAIT_MS : wait;
       await new Promise((resolve) => setTimeout(resolve, wait * (0.5 + Math.random() / 2)));
@@ -98,7 +101,7 @@ class Live {
       if (name === 'data') text += value;
     }
     if (!kind) return;
-    const event = kind === 'missed' ? kind : { kind, data: (JSON.parse(text) as { data?: Record<string, unknown> }).data ?? {} };
+    const event = kind === 'missed' ? kind : { kind, text };
     for (const listener of this.#listeners) listener(event);
   }
 }

@@ -1,9 +1,13 @@
 // A view's state: read, shown, and read again after the events that concern it.
-import { reason } from './api';
+import { untrack } from 'svelte';
+import { reason, Refused } from './api';
 import { live, type Happened } from './live.svelte';
 
 /** Events of a running cluster come in crowds: between two reads of a view is at least this time. */
 const PAUSE_MS = 700;
+const AGAIN_MS = 2000;
+/** No answer, or that of a gateway or proxy in front of something that is away. */
+const AWAY = new Set([0, 502, 503, 504]);
 
 interface Snapshot {
   sequence: string;
@@ -20,14 +24,21 @@ export class Shown<T extends Snapshot> {
   #isOld = false;
   #isOver = false;
 
-  /** Reads with `read`, and again after the events that `concerns` returns true for. */
-  constructor(read: () => Promise<T>, concerns: (event: Happened) => boolean) {
+  /**
+   * Reads with `read`, and again after the events that `concerns` returns true for, and when what `asked` returns has
+   * changed. Made by a component while it is made, with which it ends.
+   */
+  constructor(read: () => Promise<T>, concerns: (event: Happened) => boolean, asked: () => unknown = () => null) {
     this.#read = read;
     // Before the first read: what happens while it is under way is read again, so nothing is missed.
     this.#leave = live.listen((event) => {
       if (event === 'missed' || concerns(event)) this.soon();
     });
-    void this.again();
+    $effect(() => {
+      asked();
+      untrack(() => void this.again());
+    });
+    $effect(() => () => this.#end());
   }
 
   /** Reads now. */
@@ -46,6 +57,7 @@ export class Shown<T extends Snapshot> {
       live.begin(value.sequence);
     } catch (error) {
       if (!this.#isOver) this.error = reason(error);
+      if (error instanceof Refused && AWAY.has(error.status)) this.#later();
     } finally {
       this.#isReading = false;
       this.#readAt = Date.now();
@@ -64,8 +76,16 @@ export class Shown<T extends Snapshot> {
     }
   }
 
-  /** Ends it, when its view is left. */
-  end(): void {
+  #later(): void {
+    if (!this.#isOver) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        void this.again();
+      }, AGAIN_MS);
+    }
+  }
+
+  #end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.#leave();
