@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_cli.faults import UsageFault
@@ -20,44 +21,107 @@ _BOUNDS: Final = {
 }  # fmt: skip
 
 
-def resolved(schema: Any, root: Schema) -> Schema:
-    """Return a schema with its references followed; what stands beside a reference wins."""
-    for _ in range(_DEEPEST):
-        if not isinstance(schema, Mapping):
+@dataclass(frozen=True)
+class Form:
+    """A whole schema, and the values for which its conditions are decided."""
+
+    schema: Schema
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the field; a field that is not chosen has its default."""
+
+    def resolved(self, schema: Any, depth: int = 0) -> Schema:
+        """Return a schema with its references followed, and all parts that apply put together."""
+        if not isinstance(schema, Mapping) or depth > _DEEPEST:
             return {}
-        name = schema.get("$ref")
-        if not isinstance(name, str):
+        if isinstance(schema.get("$ref"), str):
+            target: Any = self.schema
+            for step in schema["$ref"].removeprefix("#/").split("/"):
+                target = target.get(step, {}) if isinstance(target, Mapping) else {}
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            return self.resolved(self._merged(self.resolved(target, depth + 1), beside), depth + 1)
+        parts = schema.get("allOf")
+        if not isinstance(parts, list):
             return schema
-        target: Any = root
-        for step in name.removeprefix("#/").split("/"):
-            target = target.get(step, {}) if isinstance(target, Mapping) else {}
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return {}
+        whole: Schema = {key: value for key, value in schema.items() if key != "allOf"}
+        for part in parts:
+            if not isinstance(part, Mapping):
+                continue
+            if "if" in part:
+                part = part.get("then" if self._holds(part["if"], whole) else "else", {})
+            whole = self._merged(whole, self.resolved(part, depth + 1))
+        return whole
+
+    def _merged(self, one: Schema, other: Schema) -> Schema:
+        """Return a schema that says what both say; the second one where they differ."""
+        together = {**one, **other}
+        if "properties" in one and "properties" in other:
+            known, more = one["properties"], other["properties"]
+            together["properties"] = {
+                **known,
+                **{
+                    name: self._merged(self.resolved(known[name]), self.resolved(value)) if name in known else value
+                    for name, value in more.items()
+                },
+            }
+        if "required" in one and "required" in other:
+            together["required"] = [*one["required"], *other["required"]]
+        return together
+
+    def _holds(self, condition: Any, schema: Schema) -> bool:
+        wanted = condition.get("properties") if isinstance(condition, Mapping) else None
+        if not isinstance(wanted, Mapping) or not wanted:
+            return False
+        known = _properties(schema)
+        return all(
+            _fits(self.chosen.get(name, self.resolved(known.get(name)).get("default")), each)
+            for name, each in wanted.items()
+        )
+
+    def choices(self) -> list[str]:
+        """Return ``NAME=VALUE`` for each condition that does not hold now."""
+        whole = self.resolved(self.schema)
+        conditions = [
+            part["if"] for part in self.schema.get("allOf") or () if isinstance(part, Mapping) and "if" in part
+        ]
+        return [
+            f"{name}={_value(each['const'])}"
+            for condition in conditions
+            if isinstance(condition, Mapping) and not self._holds(condition, whole)
+            for name, each in _properties(condition).items()
+            if isinstance(each, Mapping) and "const" in each
+        ]
 
 
-def found(schema: Schema, names: Sequence[str]) -> Schema:
+def _fits(value: object, wanted: Any) -> bool:
+    if not isinstance(wanted, Mapping) or value is None:
+        return False
+    allowed = [wanted["const"]] if "const" in wanted else wanted.get("enum") or ()
+    return value in allowed or str(value) in map(str, allowed)
+
+
+def found(form: Form, names: Sequence[str]) -> Schema:
     """Return the part of a schema that names lead to; a map of entries is passed through. Raises UsageFault."""
-    here = resolved(schema, schema)
+    here = form.resolved(form.schema)
     for index, name in enumerate(names):
-        here = _inner(here, schema)
+        here = _inner(here, form)
         known = _properties(here)
         if name in known:
-            here = resolved(known[name], schema)
+            here = form.resolved(known[name])
         elif isinstance(here.get("additionalProperties"), Mapping):
-            here = resolved(here["additionalProperties"], schema)
+            here = form.resolved(here["additionalProperties"])
         else:
             way = ".".join(names[: index + 1])
             raise UsageFault(f"{printable(way)} is not a field{did_you_mean(name, known)}")
     return here
 
 
-def _inner(schema: Schema, root: Schema) -> Schema:
+def _inner(schema: Schema, form: Form) -> Schema:
     """Return the schema of the entries, if a schema is about a list, or about a map of entries by name."""
     for _ in range(_DEEPEST):
         if schema.get("type") == "array":
-            schema = resolved(schema.get("items", {}), root)
+            schema = form.resolved(schema.get("items", {}))
         elif not _properties(schema) and isinstance(schema.get("additionalProperties"), Mapping):
-            schema = resolved(schema["additionalProperties"], root)
+            schema = form.resolved(schema["additionalProperties"])
         else:
             break
     return schema
@@ -68,36 +132,39 @@ def _properties(schema: Schema) -> Mapping[str, Any]:
     return known if isinstance(known, Mapping) else {}
 
 
-def lines(schema: Schema, root: Schema, title: str, *, depth: int, width: int) -> Iterator[str]:
+def lines(schema: Schema, form: Form, title: str, *, depth: int, width: int) -> Iterator[str]:
     """Yield the lines about a field and what is in it, so many levels deep."""
-    yield f"{printable(title)} <{type_of(schema, root)}>"
+    yield f"{printable(title)} <{type_of(schema, form)}>"
     text = schema.get("description") or schema.get("title")
     if text:
         yield from _wrapped(str(text), "  ", width)
     facts = _facts(schema)
     if facts:
         yield from _wrapped(facts, "  ", width)
-    inner = _inner(schema, root)
+    inner = _inner(schema, form)
     if _properties(inner):
         yield ""
         yield "fields:"
-        yield from _fields(inner, root, "  ", depth, width)
+        yield from _fields(inner, form, "  ", depth, width)
+    for choice in dict.fromkeys(form.choices()):
+        yield ""
+        yield f"with {printable(choice)} some fields differ: --with {printable(choice)}"
 
 
-def _fields(schema: Schema, root: Schema, indent: str, depth: int, width: int) -> Iterator[str]:
+def _fields(schema: Schema, form: Form, indent: str, depth: int, width: int) -> Iterator[str]:
     required = schema.get("required") or ()
     for name, value in sorted(_properties(schema).items(), key=lambda each: _place(each[1])):
-        field = resolved(value, root)
+        inside = form.resolved(value)
         mark = ", required" if name in required else ""
-        yield f"{indent}{printable(name)} <{type_of(field, root)}{mark}>"
+        yield f"{indent}{printable(name)} <{type_of(inside, form)}{mark}>"
         text = ". ".join(
-            str(each).rstrip(".") for each in (field.get("description") or field.get("title"), _facts(field)) if each
+            str(each).rstrip(".") for each in (inside.get("description") or inside.get("title"), _facts(inside)) if each
         )
         if text:
             yield from _wrapped(f"{text}.", f"{indent}    ", width)
-        inner = _inner(field, root)
+        inner = _inner(inside, form)
         if depth > 1 and _properties(inner):
-            yield from _fields(inner, root, f"{indent}  ", depth - 1, width)
+            yield from _fields(inner, form, f"{indent}  ", depth - 1, width)
 
 
 def _place(field: Any) -> float:
@@ -105,22 +172,22 @@ def _place(field: Any) -> float:
     return float(order) if isinstance(order, int | float) else 0.0
 
 
-def type_of(schema: Schema, root: Schema, depth: int = 0) -> str:
+def type_of(schema: Schema, form: Form, depth: int = 0) -> str:
     """Return the type of a field in words."""
     if depth > _DEEPEST:
         return "any"
     choices = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(choices, list):
-        return " or ".join(dict.fromkeys(type_of(resolved(each, root), root, depth + 1) for each in choices))
+        return " or ".join(dict.fromkeys(type_of(form.resolved(each), form, depth + 1) for each in choices))
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = " or ".join(map(str, kind))
     if kind == "array":
-        return f"list of {type_of(resolved(schema.get('items', {}), root), root, depth + 1)}"
-    if kind == "object":
+        return f"list of {type_of(form.resolved(schema.get('items', {})), form, depth + 1)}"
+    if kind == "object" or (kind is None and _properties(schema)):
         others = schema.get("additionalProperties")
         if not _properties(schema) and isinstance(others, Mapping):
-            return f"map of {type_of(resolved(others, root), root, depth + 1)}"
+            return f"map of {type_of(form.resolved(others), form, depth + 1)}"
         return "map"
     if kind is None:
         return "value" if "enum" in schema or "const" in schema else "any"
@@ -146,7 +213,8 @@ def _facts(schema: Schema) -> str:
         facts.append("a secret")
     elif "default" in schema:
         facts.append(f"default {_value(schema['default'])}")
-    return "; ".join(facts)
+    text = "; ".join(facts)
+    return text[:1].upper() + text[1:]
 
 
 def _value(value: object) -> str:

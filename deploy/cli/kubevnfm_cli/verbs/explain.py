@@ -43,6 +43,10 @@ and for an instance: {", ".join(OPERATIONS)}. `-o json` prints the JSON Schema i
     )
     parser.add_argument("--instance", metavar="VNF", help="the VNF instance; its package is the one")
     parser.add_argument(
+        "--with", metavar="FIELD=VALUE", dest="chosen", action="append", default=[],
+        help="the fields that a request has with this value, such as --with flavourId=complex; repeatable (default: the defaults)",
+    )  # fmt: skip
+    parser.add_argument(
         "--depth", type=int, default=1, help="how many levels of fields are shown (default: %(default)s)"
     )
 
@@ -51,12 +55,14 @@ def run(call: Call) -> int:
     """Show the fields of a form."""
     what, *names = call.given.what.split(".")
     schema = _site() if what == SITE else _form(call, what)
+    chosen = {name: values[-1] for name, values in lists.pairs(call.given.chosen, "--with").items()}
+    form = schema_text.Form(schema, chosen)
+    part = schema_text.found(form, names)
     if not call.format.is_for_people:
-        show_body(call, schema_text.found(schema, names) if names else schema)
+        show_body(call, part if names else schema)
         return DONE
-    part = schema_text.found(schema, names)
     width = min(call.out.columns, 120)
-    shown = schema_text.lines(part, schema, call.given.what, depth=max(call.given.depth, 1), width=width)
+    shown = schema_text.lines(part, form, call.given.what, depth=max(call.given.depth, 1), width=width)
     call.page("".join(f"{line}\n" for line in shown))
     return DONE
 

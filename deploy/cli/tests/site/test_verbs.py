@@ -81,12 +81,19 @@ async def test_the_form_of_a_request_is_explained_for_its_package(world: World) 
     whole = await kubevnfm(world.url, "explain", "instantiate", "--package", package["id"][:8])
     assert whole.code == 0, whole.err
     assert "  flavourId <text, required>\n" in whole.out
-    assert "one of simple" in whole.out
+    assert "One of simple" in whole.out
     of_instance = await kubevnfm(world.url, "explain", "instantiate", "--instance", instance_id, "-o", "json")
     assert "flavourId" in of_instance.json()["properties"]
     await world.reached(await world.instantiate(instance_id))
     scale = await kubevnfm(world.url, "explain", "scale.aspectId", "--instance", instance_id)
-    assert "one of VDU1_scale" in scale.out
+    assert "One of VDU1_scale" in scale.out
+    cluster = await world.sample("cluster")
+    masters = "instantiate.additionalParams.k8s_cluster_installation_param.master_node"
+    simple = await kubevnfm(world.url, "explain", masters, "--package", cluster["id"])
+    assert "  pod_cidr <text" in simple.out
+    assert "with flavourId=complex some fields differ: --with flavourId=complex" in simple.out
+    level = "instantiate.instantiationLevelId", "--package", cluster["id"], "--with", "flavourId=complex"
+    assert "Five masters, four workers" in (await kubevnfm(world.url, "explain", *level)).out
     assert (await kubevnfm(world.url, "explain", "instantiate")).code == 2
     assert "did you mean scale?" in (await kubevnfm(world.url, "explain", "scle")).err
 
