@@ -255,6 +255,25 @@ async def test_a_tree_shows_the_objects_of_an_instantiation_that_has_not_ended(w
     await world.twins.release()
 
 
+async def test_a_tree_shows_the_machines_of_a_cluster_that_is_being_built(world: World) -> None:
+    """The instance has them at the end of the operation, but a person asks for them while a node does not join."""
+    await world.sample("cluster")
+    world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=RESOURCES)
+    world.twins.waiting.add("mgmt.run_phase")
+    cluster = await world.create("cluster")
+    await world.instantiate(cluster, "cluster")
+    await world.twins.has_asked(2)
+    root = await tree(world, cluster)
+    assert root["state"] == "NOT_INSTANTIATED"
+    assert {each["kind"] for each in root["children"]} == {"operation", "stack"}
+    assert {(each["id"], each["role"]) for each in below(root, "server")} == {
+        ("server-m1", "master"), ("server-w1", "worker"), ("server-w2", "worker"),
+    }  # fmt: skip
+    world.vims.records["vim-1"].update(status="UNREACHABLE", status_reason="no route")
+    assert {each["text"] for each in below(await tree(world, cluster), "server")} == {"VIM lab: no route"}
+    await world.twins.release()
+
+
 async def test_a_tree_shows_the_operation_that_runs(world: World) -> None:
     operation = await world.an_operation_in("FAILED_TEMP") if await world.sample() else ""
     instance = (await world.operation(operation))["vnfInstanceId"]

@@ -59,6 +59,7 @@ class TreeFacts:
     """The facts about one instance."""
 
     record: InstanceRecord
+    """With the stack as the operation has seen it last."""
     document: JsonMapping
     """The same as it is stored."""
     operation: JsonMapping | None
@@ -66,6 +67,8 @@ class TreeFacts:
     now: datetime
     root: str
     """The root of links."""
+    node_names: Mapping[str, str] = field(default_factory=dict)
+    """The Kubernetes nodes that an operation has made so far, by VNFC."""
     vims: Mapping[str, Known[JsonMapping]] = field(default_factory=dict)
     """By id: those that it stands on, and the one that its cluster became; as vim-registry shows them."""
     placed: Known[Placed] = field(default_factory=lambda: Placed(()))

@@ -107,7 +107,7 @@ def _node_names(facts: TreeFacts) -> Mapping[str, str]:
     found = (
         {} if info is None else {each.id: (each.metadata or {}).get("node_name") for each in info.vnfc_resource_info}
     )
-    return {vnfc_id: name for vnfc_id, name in found.items() if isinstance(name, str)}
+    return {**{vnfc_id: name for vnfc_id, name in found.items() if isinstance(name, str)}, **facts.node_names}
 
 
 def _addresses(ports: tuple[PortFacts, ...]) -> list[str]:

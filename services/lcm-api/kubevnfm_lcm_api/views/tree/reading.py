@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.views.instance_rows import LARGE, with_operations
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.tree.facts import PLACED_KINDS, Away, Gone, Known, OnVim, Placed, TreeFacts
+from kubevnfm_lcm_api.views.tree.under_way import as_under_way
 
 T = TypeVar("T")
 
@@ -45,12 +46,13 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
     operation = None
     if record.internals.current_operation is not None:
         operation = await store.get(occurrences.COLLECTION, record.internals.current_operation)
+    record, node_names = as_under_way(record, None if operation is None else operation.body)
     has_release = record.release is not None and record.release.release is not None
     clients = multicloud(request)
     links = {each.virtual_link_id for each in record.internals.networks}
     volumes = {each.persistent_volume_id for each in record.internals.volumes}
     vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
-        _each("vim-registry", views(request).vims.get, _vims_of(record)),
+        _each("vim-registry", views(request).vims.get, _vims_of(record, is_claimed=operation is not None)),
         known_of("infra-k8s", _existing(clients.inventory, instance_id, has_release=has_release))
         if has_release or operation is not None
         else _nothing(),
@@ -65,6 +67,7 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
         operation=None if operation is None else operation.body,
         now=context(request).clock.now(),
         root=api_root(request),
+        node_names=node_names,
         vims=vims,
         placed=placed,
         links=linked,
@@ -82,10 +85,10 @@ async def _record(stored: Stored) -> InstanceRecord:
     return await asyncio.to_thread(InstanceRecord.from_document, stored.body)
 
 
-def _vims_of(record: InstanceRecord) -> set[str]:
+def _vims_of(record: InstanceRecord, *, is_claimed: bool) -> set[str]:
     internals = record.internals
     own = {each for each in (internals.cluster_vim_id, internals.management_vim_id) if each is not None}
-    if record.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
+    if record.vnf.instantiation_state is not InstantiationState.INSTANTIATED and not is_claimed:
         return own
     return {*record.facts.vim_ids, *own}
 
