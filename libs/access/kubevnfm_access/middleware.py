@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
 from aiohttp import web
+from kubevnfm_kit.errors import OutsideUnavailable
 
 from kubevnfm_access.caller import DRY_RUN, Caller, is_changing, is_for_machines, is_open
 from kubevnfm_access.certificates import forwarded_certificate
@@ -55,8 +57,10 @@ class Admission:
 
     async def again(self, caller: Caller) -> Caller | None:
         """Return the present state of ``caller``; None if its credentials are not valid any more, or its session has ended."""
-        if self.session is not None and await self.session.credentials() is None:
-            return None
+        # No verdict while the database does not answer, as with identity servers (`Gate.again`).
+        with suppress(OutsideUnavailable):
+            if self.session is not None and await self.session.credentials() is None:
+                return None
         return await self.gate.again(caller, self.credentials, self.method, self.path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,9 @@ import aiohttp
 import pytest
 from callers.callers import LIST, PACKAGES, V2
 from callers.users import PASSWORD, basic, users_file
+from kubevnfm_lcm_api.http import permission
+from kubevnfm_lcm_api.notifications.http import events
+from kubevnfm_lcm_api.page.files import page_files
 from kubevnfm_lcm_api.page.sessions import COLLECTION, MOST_OF_ONE, StoredSessions
 from kubevnfm_store.query import Query
 from worlds.lcm_world import RING, Answer, World, lcm_world
@@ -69,23 +73,23 @@ async def test_the_index_is_at_each_place_and_its_files_never_change(world: Worl
         assert (status, content) == (304, b"")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "assets/index-of-an-earlier-version.js",
-        "assets/",
-        "record.sha256",
-        "index.html.br",
-        "../settings.py",
-        "..%2fsettings.py",
-        "%2e%2e/files.py",
-        "x.map",
-    ],
-)
-async def test_what_is_no_file_of_the_page_is_404(world: World, path: str) -> None:
+async def test_what_is_no_file_of_the_page_is_404(world: World) -> None:
     """An old tab must not take HTML for a script, and no path leaves the folder."""
-    status, headers, _ = await fetched(world, f"/ui/{path}")
-    assert (status, headers["Content-Type"].partition(";")[0]) == (404, "application/problem+json")
+    for path in (
+        *("assets/index-of-an-earlier-version.js", "assets/", "record.sha256", "index.html.br", "x.map"),
+        *("../settings.py", "..%2fsettings.py", "%2e%2e/files.py"),
+    ):
+        status, headers, _ = await fetched(world, f"/ui/{path}")
+        assert (status, headers["Content-Type"].partition(";")[0]) == (404, "application/problem+json"), path
+
+
+def test_the_page_is_small() -> None:
+    """A slow line is where people need it most: all but the graph of plans is at most 60 KB."""
+    by_name = {name: len(file.by_encoding["gzip"][0]) for name, file in page_files().items()}
+    graph = sum(size for name, size in by_name.items() if "/Plan-" in name)
+    assert graph
+    assert sum(by_name.values()) - graph <= 60_000, by_name
+    assert sum(by_name.values()) <= 200_000, by_name
 
 
 async def test_the_page_may_run_its_own_scripts_alone(world: World) -> None:
@@ -146,28 +150,25 @@ async def test_a_session_stands_for_the_credentials_of_its_login(tmp_path: Path)
         assert not await world.store.find(COLLECTION, Query())
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        None,
-        "https://evil.example",
-        "null",
-        "http://127.0.0.1:1",
-        "http://localhost",
-        "{url}.evil.example",
-        "http://evil.example/{url}",
-    ],
-)
-async def test_in_a_session_only_the_gateways_own_page_changes_anything(tmp_path: Path, origin: str | None) -> None:
+async def test_in_a_session_only_the_gateways_own_page_changes_anything(tmp_path: Path) -> None:
     """CSRF: also a page of another port of this host, whose requests have the cookie; and requests without Origin."""
     async with a_world(tmp_path, allowed_hosts="localhost") as world:
         carried = cookie((await log_in(world)).must(201))
-        headers = carried if origin is None else {**carried, "Origin": origin.format(url=world.url)}
-        for method, path in (("POST", PACKAGES), ("DELETE", SESSION), ("POST", SESSION)):
-            (await world.call(method, path, {} if path == PACKAGES else None, headers=headers)).problem(403)
-        foreign = {} if origin is None else {"Origin": origin.format(url=world.url)}
-        sent = {**PAGE, **basic("rita"), **foreign}
-        (await world.call("POST", SESSION, headers=sent)).problem(403)  # or a page would log its visitor in as another
+        url = world.url
+        foreign = (
+            "https://evil.example",
+            "null",
+            "http://127.0.0.1:1",
+            "http://localhost",
+            f"{url}.evil.example",
+            f"{url}/x",
+        )
+        for origin in ({}, *({"Origin": each} for each in foreign)):
+            headers = {**carried, **origin}
+            for method, path in (("POST", PACKAGES), ("DELETE", SESSION), ("POST", SESSION)):
+                (await world.call(method, path, {} if path == PACKAGES else None, headers=headers)).problem(403)
+            # Or a page would log its visitor in as another.
+            (await world.call("POST", SESSION, headers={**PAGE, **basic("rita"), **origin})).problem(403)
         (await world.call("GET", SESSION, headers=carried)).must(200)
         assert (await world.call("GET", PACKAGES, headers=carried)).must(200).json == []
 
@@ -193,6 +194,26 @@ async def test_a_session_ends_when_its_user_is_withdrawn_and_does_not_come_back(
         assert refused.headers["WWW-Authenticate"] == 'Session realm="kubevnfm"', "Basic makes a browser ask by itself"
         users_file(tmp_path, anna=["admin"], rita=["reader"])
         (await world.call("GET", LIST, headers={**V2, **carried})).problem(401)
+
+
+async def test_a_stream_ends_with_the_session_that_has_opened_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the database does not answer, it is not known whether the session has ended."""
+    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(permission, "_AGAIN_S", 0.01)
+    async with a_world(tmp_path) as world:
+        carried = cookie((await log_in(world)).must(201))
+        async with (
+            asyncio.timeout(300),
+            world.session.get(f"{world.url}/kubevnfm/v1/events", headers=carried) as stream,
+        ):
+            world.store.is_down = True
+            for _ in range(10):
+                assert await stream.content.readline()
+            world.store.is_down = False
+            (await world.call("DELETE", SESSION, headers={**carried, "Origin": world.url})).must(204)
+            assert {line async for line in stream.content} <= {b": alive\n", b"\n"}
 
 
 async def test_a_session_ends_with_its_time(tmp_path: Path) -> None:

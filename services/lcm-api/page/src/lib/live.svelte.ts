@@ -1,5 +1,5 @@
 // The stream of events, from the state that a view has shown (`sequence`). One stream serves all views.
-import { PAGE_HEADERS } from './api';
+import { PAGE_HEADERS, refusal } from './api';
 import { seen } from './sight';
 
 export interface Happened {
@@ -73,7 +73,7 @@ class Live {
         signal: AbortSignal.any([ended, silence.signal]),
         cache: 'no-store',
       });
-      if (!response.ok || !response.body) return;
+      if (!response.ok || !response.body) throw refusal(response.status, undefined);
       let rest = '';
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {

@@ -1,4 +1,5 @@
 // The caller, and logging in and out. The page holds no credentials: it sends them once, and the gateway's cookie stands for them.
+import { live } from './live.svelte';
 import { body, client, onLogout, PAGE_HEADERS, refusal, Refused, type Schemas } from './api';
 
 export type Caller = Schemas['CallerView'];
@@ -15,7 +16,7 @@ class Session {
   constructor() {
     onLogout(() => {
       if (this.caller) this.note = OUT;
-      this.caller = null;
+      this.#leave();
     });
   }
 
@@ -39,8 +40,13 @@ class Session {
 
   async end(): Promise<void> {
     await body(client.DELETE('/kubevnfm/v1/session'));
-    this.caller = null;
+    this.#leave();
     this.note = 'You have logged out.';
+  }
+
+  #leave(): void {
+    live.end();
+    this.caller = null;
   }
 
   may(role: Role): boolean {
