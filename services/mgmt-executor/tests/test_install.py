@@ -307,12 +307,16 @@ async def test_a_machine_that_never_answers_is_named_after_the_time_limit(lab: M
         await lab.run(lab.command(nodes, changes={"x_timeouts": {"ssh_ready": 1}}))
 
 
-async def test_the_phase_waits_for_a_machine_that_boots_slowly(lab: MgmtLab) -> None:
+async def test_the_phase_waits_for_a_machine_that_boots_slowly(lab: MgmtLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.BOOTS_S", 0.0)
     nodes = await lab.boot_cluster(workers=1)
     await lab.machines.stop(nodes[1].server_id)
     work = asyncio.create_task(lab.run(lab.command(nodes)))
     async with asyncio.timeout(300):
         await lab.begun("admin", "master10")  # the master does not wait for the worker
+        await lab.until(lambda: any((n.task, n.node, n.state) == ("reach", "worker20", "progressed") for n in lab.news))
+    (waits,) = [n.message for n in lab.news if (n.task, n.state) == ("reach", "progressed")]
+    assert waits.startswith("no SSH session with ")
     # A connection that breaks is opened again, and its task continues.
     lab.faults.add(part="ssh", verb="exec", node=lab.machine(nodes[1]).name, effect="drop", times=1, after=2)
     await lab.machines.start(nodes[1].server_id)

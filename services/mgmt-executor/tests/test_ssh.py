@@ -29,7 +29,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
     SudoRefused,
     TransferRefused,
 )
-from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine
+from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine, Waits
 from servers.openssh import OpenSsh, openssh
 from servers.vnf_networks import networks
 from worlds.mgmt_lab import MgmtLab
@@ -91,11 +91,17 @@ class MachinesSuite:
         shutil.rmtree(server.home() / folder.partition("/")[0], ignore_errors=True)
 
     async def reach(
-        self, server: Server, known: KnownKeys, *, login: Login | None = None, within_s: float = 10.0
+        self,
+        server: Server,
+        known: KnownKeys,
+        *,
+        login: Login | None = None,
+        within_s: float = 10.0,
+        waits: Waits | None = None,
     ) -> Machine:
         address = Address("node1", "instance", "vnfc-1", server.host)
         return await SshMachines(known, networks(), port=server.port).reach(
-            address, login or server.login, within_s=within_s
+            address, login or server.login, within_s=within_s, waits=waits
         )
 
     async def output_of(self, machine: Machine, *argv: str) -> tuple[int | None, str]:
@@ -227,11 +233,23 @@ class MachinesSuite:
         assert caught.value.node == "node1"
 
     async def test_a_machine_that_does_not_answer_is_reported_after_the_time_limit(
-        self, server: Server, known: KnownKeys
+        self, server: Server, known: KnownKeys, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """And before, once it is no boot any more: each reason once."""
         await server.stop()
+        said: list[str] = []
+
+        async def waits(reason: str) -> None:
+            said.append(reason)
+
         with pytest.raises(NodeUnreachable):
-            await self.reach(server, known, within_s=0.5)
+            await self.reach(server, known, within_s=0.5, waits=waits)
+        assert said == []
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.BOOTS_S", 0.0)
+        with pytest.raises(NodeUnreachable):
+            await self.reach(server, known, within_s=2.0, waits=waits)
+        assert len(said) == len(set(said)) == 1
+        assert said[0].startswith(f"no SSH session with {server.host} port {server.port} yet: ")
 
     @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
     async def test_a_session_that_breaks_is_reported_as_lost_and_leaves_no_orphan(

@@ -153,6 +153,15 @@ def test_an_object_that_stands_still_while_others_are_made_is_the_cause() -> Non
     assert cause_of(Situation(record, (on_its_way,), NOW)) is None
 
 
+def test_a_machine_that_is_not_reached_yet_is_the_cause() -> None:
+    record = running()
+    message = "no SSH session with 10.0.0.5 port 22 yet: [Errno 111] Connect call failed ('10.0.0.5', 22)"
+    found = cause(record, task(record, "reach", message, node="worker1", saidAt="2026-11-20T12:00:30.000Z"))
+    assert (found.code, found.isWait, found.node) == ("ssh-not-listening", True, "worker1")
+    assert found.text == "Machine worker1 refuses connections at 10.0.0.5 port 22: sshd does not listen there."
+    assert found.since == "2026-11-20T12:00:30.000Z"
+
+
 def test_the_reason_for_which_a_step_has_waited_is_deeper_than_its_deadline() -> None:
     record = running()
     waited = {**wait(record, "vim-unavailable", "Heat: no answer in time"), "state": "failed"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kubevnfm_clients.vnf_networks import VnfNetworks
 
-from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Machines
+from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Machines, Waits
 
 if TYPE_CHECKING:
     from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
@@ -21,11 +21,11 @@ class LateSshMachines:
         self._host_keys, self._networks, self._port = host_keys, networks, port
         self._machines: Machines | None = None
 
-    async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
+    async def reach(self, address: Address, login: Login, *, within_s: float, waits: Waits | None = None) -> Machine:
         """Return a session once the machine accepts the login. Raises as ``Machines.reach``."""
         if self._machines is None:
             # In a thread: the loop serves others meanwhile.
             module = await asyncio.to_thread(importlib.import_module, "kubevnfm_mgmt_executor.adapters.ssh")
             made: type[SshMachines] = module.SshMachines
             self._machines = made(self._host_keys, self._networks, port=self._port)
-        return await self._machines.reach(address, login, within_s=within_s)
+        return await self._machines.reach(address, login, within_s=within_s, waits=waits)

@@ -24,12 +24,14 @@ from kubevnfm_mgmt_executor.domain.errors import (
     LoginRefused,
     NodeUnreachable,
 )
-from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine
+from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Waits
 
 FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 15.0
 CONNECT_WITHIN_S: Final = 15.0
 """For one try: a host that is up answers far sooner, and one that drops packets would block the try for minutes."""
+BOOTS_S: Final = 20.0
+"""How long a machine that does not answer is taken for one that boots, of which there is nothing to say."""
 SETTLE_S: Final = 60.0
 """How long a refused login is tried again on a machine that was seen booting: its sshd may listen before cloud-init
 has set the password. A machine that was up from the start is given up at once."""
@@ -47,9 +49,10 @@ class SshMachines:
     def __init__(self, host_keys: HostKeys, networks: VnfNetworks, *, port: int = 22) -> None:
         self._host_keys, self._networks, self._port = host_keys, networks, port
 
-    async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
+    async def reach(self, address: Address, login: Login, *, within_s: float, waits: Waits | None = None) -> Machine:
         """Return a session once the machine accepts the login; its host key is pinned on first contact."""
-        until = time.monotonic() + within_s
+        began = time.monotonic()
+        until, said = began + within_s, ""
         pause_s = FIRST_PAUSE_S
         booting = False
         settle_until: float | None = None
@@ -69,11 +72,12 @@ class SshMachines:
                 # Refused and unanswered connections are usual until sshd listens, so none of them is final before
                 # `until`.
                 booting = True
+                lacks, reason = f"no SSH session with {address.host} port {address.port or self._port}", plain(error)
                 if time.monotonic() + pause_s >= until:
-                    place = f"{address.host} port {address.port or self._port}"
-                    raise NodeUnreachable(
-                        f"no SSH session with {place} within {within_s:.0f} s: {plain(error)}", node=address.node
-                    ) from error
+                    raise NodeUnreachable(f"{lacks} within {within_s:.0f} s: {reason}", node=address.node) from error
+                if waits is not None and reason != said and time.monotonic() - began >= BOOTS_S:
+                    said = reason
+                    await waits(f"{lacks} yet: {reason}")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.6, LONGEST_PAUSE_S)
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kubevnfm_mgmt_executor.domain.errors import CommandTimedOut, CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
-from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
+from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog, Waits
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
 CALLS_AT_A_TIME: Final = 6
@@ -89,14 +89,16 @@ class NodeSession:
         self._opening = asyncio.Lock()
         self._calls = asyncio.Semaphore(CALLS_AT_A_TIME)
 
-    async def reach(self) -> None:
-        """Open the session."""
-        await self._open()
+    async def reach(self, waits: Waits | None = None) -> None:
+        """Open the session; ``waits``: as `Machines.reach`."""
+        await self._open(waits)
 
-    async def _open(self) -> Machine:
+    async def _open(self, waits: Waits | None = None) -> Machine:
         async with self._opening:  # tasks that run side by side on one node share its session
             if self._machine is None:
-                self._machine = await self._machines.reach(self.address, self._login, within_s=self._ready_within_s)
+                self._machine = await self._machines.reach(
+                    self.address, self._login, within_s=self._ready_within_s, waits=waits
+                )
             return self._machine
 
     async def _reopening(self, work: Callable[[Machine], Awaitable[T]]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -78,12 +78,17 @@ class Machine(Protocol):
     async def close(self) -> None: ...
 
 
+Waits = Callable[[str], Awaitable[None]]
+"""Publishes why a machine is still waited for."""
+
+
 class Machines(Protocol):
     """Opens sessions."""
 
-    async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
+    async def reach(self, address: Address, login: Login, *, within_s: float, waits: Waits | None = None) -> Machine:
         """Return a session of a user that can become root; wait for the machine to boot.
 
+        ``waits`` gets the reason, each time when it is another one, once the wait is longer than a boot.
         Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, SudoMissing, HostKeyChanged,
         ForwardingRefused at once.
         """

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, TypeVar
 
 import bcrypt
@@ -91,7 +92,7 @@ class Installation:
             await self._tools.recorder.perform(self._node, task, work)
 
     async def _reach(self, _: Earlier | None) -> TaskResult:
-        await self.session.reach()
+        await self.session.reach(partial(self._tools.recorder.progress, self._node, "reach"))
         return TaskResult()
 
     async def _copy(self, _: Earlier | None) -> TaskResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
@@ -25,7 +26,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kuryr import tasks as kuryr
 from kubevnfm_mgmt_executor.domain.ports import Earlier
-from kubevnfm_mgmt_executor.domain.recorder import TaskResult
+from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
 
 NodeWork = Callable[[ClusterRun, ManagedNode, Earlier | None], Awaitable[TaskResult]]
 
@@ -35,7 +36,8 @@ NodeWork = Callable[[ClusterRun, ManagedNode, Earlier | None], Awaitable[TaskRes
 
 async def reach(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Open a session, and wait for the machine to boot if it must."""
-    await run.session(node).reach()
+    node_id = NodeId(node.vnfc_id, run.cluster.name(node))
+    await run.session(node).reach(partial(run.tools.recorder.progress, node_id, "reach"))
     return TaskResult()
 
 
