@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -153,9 +154,10 @@ class World:
             pause_s = min(pause_s * 1.5, _LONGEST_LOOK_S)
 
     def warn_of_operation(self, key: Key, operation_id: str) -> None:
-        """Report the parts of an operation's request that are not used."""
-        view = self.gateway.get(path_of("kubevnfm", "v1", "operations", operation_id)).object()
-        self.warn(key, view.get("warnings"))
+        """Report the parts of an operation's request that are not used, if the gateway answers: the operation goes on anyway."""
+        with contextlib.suppress(Unreachable):
+            view = self.gateway.get(path_of("kubevnfm", "v1", "operations", operation_id)).object()
+            self.warn(key, view.get("warnings"))
 
     def warn(self, key: Key, warnings: object) -> None:
         """Report the warnings of an operation or a package."""

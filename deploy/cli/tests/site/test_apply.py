@@ -296,6 +296,24 @@ async def test_without_wait_an_operation_goes_on_and_a_repetition_leaves_it_alon
     await site.must("apply", "--wait")
 
 
+async def test_a_wait_survives_that_the_gateway_is_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kubevnfm_cli.faults import Unreachable
+    from kubevnfm_cli.gateway import Gateway
+
+    original, lost = Gateway._once, list[str]()
+
+    def lossy(self: Gateway, method: str, target: str, content: Any, headers: Any) -> Any:
+        if "/kubevnfm/v1/operations/" in target and len(lost) < 4:
+            lost.append(target)
+            raise Unreachable("connection refused")
+        return original(self, method, target, content, headers)
+
+    monkeypatch.setattr(Gateway, "_once", lossy)
+    ran = await site.run("apply", "--wait")
+    assert ran.code == 0, ran.err
+    assert len(lost) == 4
+
+
 async def test_subscriptions_are_made_replaced_and_removed(site: Site, writes: list[str]) -> None:
     async with Subscriber.listening() as receiver:
         text = f"site: plant\nsubscriptions:\n  alarms: {{callbackUri: '{receiver.uri}?token=x', verbosity: SHORT}}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import stat
 import subprocess
 import time
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -236,28 +237,13 @@ def test_without_a_gateway_the_doctor_says_so_and_stops() -> None:
     assert "authentication" not in ran.out
 
 
-@pytest.fixture
-async def sick() -> AsyncIterator[str]:
-    """A gateway that is not ready, whose clock is wrong, and that knows no caller."""
+@contextlib.asynccontextmanager
+async def gateway_with(answers: Mapping[str, tuple[int, Any]], **headers: str) -> AsyncIterator[str]:
+    """A gateway with an answer for each path; 401 for all others."""
 
     async def answer(request: web.Request) -> web.Response:
-        headers = {"Date": "Fri, 01 Jan 2021 00:00:00 GMT"}
-        if request.path == "/health/ready":
-            parked = [
-                {
-                    "service": "infra-k8s",
-                    "command": "infra.k8s.apply\x1b[31m",
-                    "operationId": "op",
-                    "parkedAt": "2026-01-01T00:00:00Z",
-                }
-            ]
-            return web.json_response(
-                {"status": "not ready", "packageCode": "refused", "parkedCommands": parked}, status=503, headers=headers
-            )
-        if request.path == "/openapi.json":
-            return web.json_response({"info": {"version": "9.9.9"}}, headers=headers)
-        status = 200 if request.path == "/health/live" else 401
-        return web.json_response({"status": "alive", "detail": "who are you?"}, status=status, headers=headers)
+        status, body = answers.get(request.path, (401, {"detail": "who are you?"}))
+        return web.json_response(body, status=status, headers=headers)
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
@@ -268,12 +254,59 @@ async def sick() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy(sick: str) -> None:
-    ran = await kubevnfm(sick, "doctor", "-o", "json")
-    found: dict[str, dict[str, Any]] = {each["check"]: each for each in json.loads(ran.out)}
-    assert {name: each["verdict"] for name, each in found.items() if each["verdict"] != "ok"} == {
-        "clock": "fail", "versions": "warn", "authentication": "fail", "readiness": "fail", "package code": "warn", "services": "fail",
-    }  # fmt: skip
-    assert all(each.get("remedy") for each in found.values() if each["verdict"] != "ok")
+async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy() -> None:
+    parked = {
+        "service": "infra-k8s",
+        "command": "infra.k8s.apply\x1b[31m",
+        "operationId": "op",
+        "parkedAt": "2026-01-01T00:00:00Z",
+    }
+    states = {"status": "not ready", "packageCode": "refused", "parkedCommands": [parked]}
+    answers = {
+        "/health/live": (200, {"status": "alive"}),
+        "/health/ready": (503, states),
+        "/openapi.json": (200, {"info": {"version": "9.9.9"}}),
+    }
+    async with gateway_with(answers, Date="Fri, 01 Jan 2021 00:00:00 GMT") as sick:
+        ran = await kubevnfm(sick, "doctor", "-o", "json")
+        found: dict[str, dict[str, Any]] = {each["check"]: each for each in json.loads(ran.out)}
+        assert {name: each["verdict"] for name, each in found.items() if each["verdict"] != "ok"} == {
+            "clock": "fail", "versions": "warn", "authentication": "fail", "readiness": "fail", "package code": "warn", "services": "fail",
+        }  # fmt: skip
+        assert all(each.get("remedy") for each in found.values() if each["verdict"] != "ok")
+        assert ran.code == 1
+        assert "\x1b" not in (await kubevnfm(sick, "doctor")).out
+
+
+async def test_vims_that_do_not_answer_or_soon_cannot_are_named() -> None:
+    vims = [
+        {
+            "id": "1",
+            "name": "away\x1b[2J",
+            "state": "UNREACHABLE",
+            "health": "problem",
+            "text": "no route",
+            "endpoint": "https://c",
+        },
+        {
+            "id": "2",
+            "name": "old",
+            "state": "ACTIVE",
+            "health": "ok",
+            "credentialsEnd": {"part": "client_certificate", "daysLeft": 3},
+        },
+        {"id": "3", "name": "good", "state": "ACTIVE", "health": "ok"},
+    ]
+    answers = {
+        **dict.fromkeys(("/health/live", "/health/ready"), (200, {"status": "ready"})),
+        "/vnflcm/v2/vnf_instances": (200, []),
+        "/kubevnfm/v1/vims": (200, {"items": vims}),
+        "/kubevnfm/v1/operations": (403, {"detail": "a reader may not"}),
+    }
+    async with gateway_with(answers) as url:
+        ran = await kubevnfm(url, "doctor")
     assert ran.code == 1
-    assert "\x1b" not in (await kubevnfm(sick, "doctor")).out
+    assert "fail  VIM away\\x1b[2J: UNREACHABLE: no route\n" in ran.out
+    assert "warn  VIM old: its client_certificate ends in 3 days\n" in ran.out
+    assert "ok    VIMs: 1 of 3 answer\n" in ran.out
+    assert "warn  operations: 403: a reader may not\n" in ran.out
