@@ -1,4 +1,4 @@
-"""Finds attributes of a cluster's parameters that nothing reads."""
+"""Finds attributes of the parameters of a cluster, or of a private registry, that nothing reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kubevnfm_secrets import SECRET_NAMES
 
 from kubevnfm_cluster.forms import Part
 from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF, RegistryInstallation
 from kubevnfm_cluster.request import RequestedCluster
 
 Found = tuple[tuple[str | int, ...], tuple[str, ...], Collection[str]]
@@ -18,6 +19,11 @@ Found = tuple[tuple[str | int, ...], tuple[str, ...], Collection[str]]
 def unread_parameters(additional_params: Mapping[str, object]) -> Iterator[Found]:
     """Yield each object of a request's cluster that has attributes which nothing reads."""
     yield from _unread(additional_params.get(CLUSTER), RequestedCluster, (CLUSTER,))
+
+
+def unread_registry(additional_params: Mapping[str, object]) -> Iterator[Found]:
+    """Yield each object of a request's private registry that has attributes which nothing reads."""
+    yield from _unread(additional_params.get(REGISTRY_VNF), RegistryInstallation, (REGISTRY_VNF,))
 
 
 def _unread(given: object, model: type[Part], path: tuple[str | int, ...]) -> Iterator[Found]:

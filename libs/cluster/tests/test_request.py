@@ -9,8 +9,9 @@ from ipaddress import IPv4Network
 
 import pytest
 from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_cluster.request import read_cluster_parameters, read_request
-from kubevnfm_cluster.unread import unread_parameters
+from kubevnfm_cluster.unread import unread_parameters, unread_registry
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import KeyRing, Secret, hide, opened, sealed, sealing
 from pydantic import BaseModel
@@ -372,3 +373,10 @@ def test_attributes_that_nothing_reads_are_found_at_each_depth() -> None:
         f"{CLUSTER}/storage_server/cinder_volume_setup_params/0": ("mount",),
     }
     assert list(unread_parameters({CLUSTER: ["no object"]})) == []
+    of_registry = unread_registry(
+        {REGISTRY_VNF: {"port_mo": 5000, "proxy": {"http_proxy": "x"}, "bastion": {"hots": "h"}}}
+    )
+    assert [("/".join(map(str, path)), names) for path, names, _ in of_registry] == [
+        (REGISTRY_VNF, ("port_mo",)),
+        (f"{REGISTRY_VNF}/bastion", ("hots",)),
+    ]

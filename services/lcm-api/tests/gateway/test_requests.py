@@ -450,7 +450,13 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
         f"vimConnectionInfo/a/extra/area: {extra}",
         f"vimConnectionInfo/a/extra/regions: {extra}; the nearest is region",
     ]
-    assert await warnings("heal", instance_id, {"additionalParams": {**given, "all": False}}) == expected
+    of_others = [
+        f"{place}namespace: not used, since kubevnfm reads it for VNFs on Kubernetes alone",
+        f"{place}is_reverse: not used, since kubevnfm reads it for scale and scale_to_level alone",
+    ]
+    others = {"namespace": "default", "is_reverse": "True"}
+    heal = {"additionalParams": {**given, "all": False, **others}}
+    assert await warnings("heal", instance_id, heal) == [*reversed(of_others), *expected]
     assert (
         await warnings(
             "scale",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from packages.vm_packages import OTHER_IMAGE, other_image, two_flavours
+from patience import until
 from worlds.lcm_builders import RESOURCES
 from worlds.lcm_world import LINKED, World, sample_request
 
@@ -42,11 +43,18 @@ class Everything:
         return Ack()
 
     async def now(self) -> Any:
+        """Return them once what was done before is reported."""
+        return await until(self._settled)
+
+    async def _settled(self) -> Any:
         await self.world.bus.quiet()
         with closing(sqlite3.connect(f"file:{self.world.folder / 'store.db'}?mode=ro", uri=True)) as store:
             # Those two are written by the time: the log of events a moment after them.
             found = [line for line in store.iterdump() if not set(_BY_TIME).intersection(line.split('"')[1:2])]
-        return found, len(self.world.twins.commands), list(self.events)
+        if any(line.startswith('INSERT INTO "outbox"') for line in found):
+            return None
+        await self.world.bus.quiet()
+        return found, [one.id for one in self.world.twins.commands], list(self.events)
 
 
 @pytest.fixture
@@ -61,7 +69,9 @@ async def foreseen(everything: Everything, method: str, path: str, body: Any, ve
     world, before = everything.world, await everything.now()
     call = world.v1 if version == "v1" else world.lcm
     answer = (await call(method, path, body, params=DRY)).must(200)
-    assert await everything.now() == before
+    after = await everything.now()
+    assert [set(now) ^ set(then) for now, then in zip(after, before, strict=True)] == [set(), set(), set()]
+    assert after == before
     assert "Location" not in answer.headers
     return answer.json
 

@@ -120,14 +120,14 @@ def broken(form: dict[str, Any], schema: Mapping[str, Any], body: Any) -> Iterat
     """Yield bodies with one value that the form refuses, each with its place."""
     whole = validator(form)
 
-    def at(node: Mapping[str, Any], value: Any, put: Callable[[Any], Any], place: str) -> Iterator[tuple[str, Any]]:
+    def inside(node: Mapping[str, Any], value: Any, put: Callable[[Any], Any], place: str) -> Iterator[tuple[str, Any]]:
         for wrong in _wrong_values(node):
             if wrong != value:
                 yield place, put(wrong)
         if isinstance(value, list) and isinstance(node.get("items"), dict):
             for index, each in enumerate(value):
                 inner = resolved(form, node["items"])
-                yield from at(inner, each, partial(_with, put, value, index), f"{place}[{index}]")
+                yield from inside(inner, each, partial(_with, put, value, index), f"{place}[{index}]")
         if isinstance(value, dict):
             if node.get("additionalProperties") is False:
                 yield f"{place}/no_such", put({**value, "no_such": 1})
@@ -138,9 +138,9 @@ def broken(form: dict[str, Any], schema: Mapping[str, Any], body: Any) -> Iterat
                     inner = resolved(form, each) if isinstance(each, dict) else {"not": {}}
                     given = value.get(name, None if "properties" not in inner else {})
                     if name in value or "$ref" not in (each if isinstance(each, dict) else {}):
-                        yield from at(inner, given, partial(_with, put, value, name), f"{place}/{name}")
+                        yield from inside(inner, given, partial(_with, put, value, name), f"{place}/{name}")
 
-    for place, wrong in at(schema, body, lambda changed: changed, ""):
+    for place, wrong in inside(schema, body, lambda changed: changed, ""):
         if not whole.is_valid(wrong):
             yield place, wrong
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_cluster.request import LOAD_BALANCER, AdditionalParams
-from kubevnfm_cluster.unread import unread_parameters
+from kubevnfm_cluster.unread import unread_parameters, unread_registry
 from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_events import VimConnection
 from kubevnfm_kit.request_warnings import RequestWarning, place, pointer
 from kubevnfm_secrets import SECRET_NAMES
 from kubevnfm_sol.access import unread_extra
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.connectivity import of_indirect_mode
 from kubevnfm_sol.free_containers import misspelled, unread
-from kubevnfm_sol.lcm import OperateVnfRequest, TerminateVnfRequest
-from kubevnfm_sol.vim import VimConnectionInfo
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    HealVnfRequest,
+    OperateVnfRequest,
+    ScaleVnfRequest,
+    ScaleVnfToLevelRequest,
+    TerminateVnfRequest,
+)
+from kubevnfm_sol.vim import OPENSTACK, VimConnectionInfo
 
 from kubevnfm_lcm_api.http.spelling import PARAMETERS
 from kubevnfm_lcm_api.lifecycle.containers.chart_values import misspelled_values
@@ -30,9 +39,9 @@ from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
 from kubevnfm_lcm_api.lifecycle.core import request_parameters as common
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases
+from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases, is_registry
 from kubevnfm_lcm_api.lifecycle.machines.inventory import PORT
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA_CLASS
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts
@@ -53,6 +62,50 @@ OWN: Final = frozenset(
     }
 )
 """The names in additionalParams that kubevnfm reads, for VNFs of any kind."""
+_OF_CONTAINERS: Final = frozenset(
+    {
+        *(
+            common.DEF_FILES,
+            common.CHART,
+            common.ORDER_ARTIFACT,
+            common.VALUES,
+            common.COMPUTE_PROFILES,
+            common.OUTPUTS,
+        ),
+        *(
+            common.RELEASE_NAME,
+            common.KUBERNETES_VERSION,
+            common.CAPI,
+            common.USE_HELM,
+            common.RELEASES,
+            REPLICA_VALUES,
+        ),
+        *(
+            LOAD_BALANCER,
+            CHART_VALUES,
+            VALUE_NAMES,
+            FORCE,
+            "adopt",
+            "namespace",
+            "multi_namespace",
+            "vdu_mapping",
+            "wait_timeout",
+        ),
+    }
+)
+"""Those that are read for VNFs on Kubernetes alone."""
+_OF_MACHINES: Final = frozenset({CLUSTER, REGISTRY_VNF, "nfv", USER_DATA, USER_DATA_CLASS, KEEP, WITH_STORAGE})
+"""Those that are read for VNFs of machines alone."""
+_OF_TASKS: Final[Mapping[str, tuple[type[SolType], ...]]] = {
+    **dict.fromkeys((common.ALL, common.REPAIR, KEEP, WITH_STORAGE), (HealVnfRequest,)),
+    **dict.fromkeys(("is_reverse", LEAVING), (ScaleVnfRequest, ScaleVnfToLevelRequest)),
+    **dict.fromkeys((common.REPLACE, "upgrade_type", "vdu_params"), (ChangeCurrentVnfPkgRequest,)),
+}
+"""Those that are read in requests of these types alone."""
+_TASKS: Final[Mapping[type[SolType], str]] = {
+    HealVnfRequest: "heal", ScaleVnfRequest: "scale", ScaleVnfToLevelRequest: "scale_to_level",
+    ChangeCurrentVnfPkgRequest: "change_vnfpkg",
+}  # fmt: skip
 _OF_CONNECTIONS: Final = frozenset({"id", *(str(each.alias) for each in VimConnectionInfo.model_fields.values())})
 """The attributes of an entry of vimConnectionInfo; v1 has its id among them."""
 _PARAMETERS: Final = "additionalParams"
@@ -80,8 +133,10 @@ async def unread_in(
     if is_for_code:
         return of_cluster
     found: list[RequestWarning] = []
+    of_package = await _in_base_hot(on, draft, flavour) if parameters else frozenset[str]()
+    found += _of_others(parameters.keys() - of_package, draft, asked.request)
     if not parameters.keys() <= OWN:
-        known = OWN | await _in_base_hot(on, draft, flavour)
+        known = OWN | of_package
         found += unread(parameters, known, [_PARAMETERS], "neither kubevnfm nor the package reads an attribute")
     of_values = await misspelled_values(on.packages, getattr(draft, "package", None), parameters)
     of_vims = unread_of_vims(getattr(asked.request, "vim_connection_info", {}), asked.original)
@@ -89,14 +144,33 @@ async def unread_in(
     return [*found, *of_cluster, *of_values, *of_vims, *of_links, *_unread_beside(asked.request)]
 
 
+def _of_others(names: Collection[str], draft: Draft, request: SolType) -> Iterator[RequestWarning]:
+    """Yield the warnings about names that are read for another kind of VNF, or for another task."""
+    vim: VimConnection | None = getattr(draft, "vim", None)
+    others = frozenset[str]() if vim is None else _OF_CONTAINERS if vim.vim_type == OPENSTACK else _OF_MACHINES
+    where = "on Kubernetes" if others is _OF_CONTAINERS else "of machines"
+    for name in sorted(names):
+        tasks = _OF_TASKS.get(name)
+        if name in others:
+            yield _unused([_PARAMETERS, name], f"kubevnfm reads it for VNFs {where} alone")
+        elif tasks is not None and not isinstance(request, tasks):
+            yield _unused(
+                [_PARAMETERS, name], f"kubevnfm reads it for {' and '.join(_TASKS[one] for one in tasks)} alone"
+            )
+
+
 def _unread_of_cluster(
     parameters: Mapping[str, Any], flavour: Flavour, *, is_for_code: bool
 ) -> Sequence[RequestWarning]:
     """Return the warnings about attributes of a cluster that the driver is to build, which are not read."""
-    if not cluster_phases(flavour):
+    if is_registry(flavour):
+        objects = unread_registry(parameters)
+    elif cluster_phases(flavour):
+        objects = unread_parameters(parameters)
+    else:
         return ()
     found: list[RequestWarning] = []
-    for path, names, known in islice(unread_parameters(parameters), _MOST_OBJECTS):
+    for path, names, known in islice(objects, _MOST_OBJECTS):
         look = misspelled if is_for_code else unread
         found += look(names, known, [_PARAMETERS, *path], "kubevnfm reads no attribute")
     return found[:_MOST]

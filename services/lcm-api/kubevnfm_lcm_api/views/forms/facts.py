@@ -58,7 +58,7 @@ class FormFacts:
 
     @property
     def info(self) -> InstantiatedVnfInfo | None:
-        """What is said of an instance that is INSTANTIATED."""
+        """The view of an instance that is INSTANTIATED; None: it is not."""
         return self.record.vnf.instantiated_vnf_info if self.record is not None else None
 
     @property

@@ -241,7 +241,7 @@ def modify_form(facts: FormFacts) -> JsonObject:
         # Before the instantiation no flavour is known, so only what the VNFD declares for all counts.
         found = _declared(facts, flavours[0], attribute) if facts.info is not None and flavours else None
         if found is not None:
-            # What a patch leaves out stays, so nothing is filled in.
+            # A patch keeps what it leaves out, so nothing is filled in.
             without = {key: _without_default(each) for key, each in found["properties"].items()}
             form["properties"][on_wire].update({**found, "properties": without})
     for name in ("vnfInstanceName", "vnfInstanceDescription"):
