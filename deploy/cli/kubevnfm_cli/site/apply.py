@@ -78,9 +78,12 @@ class Run:
         """Make the site what the files say; return the exit code."""
         return self._all(self._needs(), self._applied)
 
-    def compare(self) -> int:
-        """Report what `apply` would do first with each entry; nothing is changed."""
-        return self._all(self._needs(), self._compared)
+    def compare(self, *, checks: bool = False) -> int:
+        """Report what `apply` would do first with each entry; nothing is changed.
+
+        ``checks``: whether the gateway checks the first operation of each instance, which callers that may only read cannot ask for.
+        """
+        return self._all(self._needs(), self._checked if checks else self._compared)
 
     def remove(self) -> int:
         """Remove what the files have made, in reverse; return the exit code."""
@@ -172,10 +175,20 @@ class Run:
         # Without a wait, what it has started goes on; the next plan would see only that.
         return not (step.is_last and (is_end_needed or not self.world.must_wait(entry)))
 
-    def _compared(self, entry: Entry, result: Result) -> None:
+    def _planned(self, entry: Entry, result: Result) -> Plan:
         plan = KINDS[entry.key.section].plan(self.world, entry)
         self.world.things[entry.key] = plan.thing
         _describe(plan, result)
+        return plan
+
+    def _compared(self, entry: Entry, result: Result) -> None:
+        self._planned(entry, result)
+
+    def _checked(self, entry: Entry, result: Result) -> None:
+        plan = self._planned(entry, result)
+        first = plan.steps[0] if plan.steps else None
+        if first is not None and first.check is not None:
+            first.check()
 
     def _removal_compared(self, entry: Entry, result: Result) -> None:
         _describe(KINDS[entry.key.section].removal(self.world, entry), result)

@@ -59,7 +59,7 @@ def run(call: Call, action: Action) -> int:
 def _work(work: Run, action: Action, *, is_dry: bool) -> int:
     if action == "delete":
         return work.compare_removal() if is_dry else work.remove()
-    return work.compare() if is_dry else work.apply()
+    return work.compare(checks=action == "apply") if is_dry else work.apply()
 
 
 def _connector(call: Call) -> Callable[[], Gateway]:

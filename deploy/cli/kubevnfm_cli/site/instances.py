@@ -62,6 +62,20 @@ class _Look:
             reply.headers.get("Location"), is_needed=self.world.must_wait(self.entry) or _has_more(task, self.body)
         )
 
+    def check(self, task: str, body: Mapping[str, Any]) -> None:
+        """Have the gateway check an operation, which does not begin. Raises Refused."""
+        path = path_of("vnflcm", "v2", "vnf_instances", self.id, task)
+        found = self.world.gateway.call("POST", path, dict(body), query={"dry_run": "true"}).object()
+        self.world.warn(self.entry.key, found.get("warnings"))
+
+    def operation(
+        self, verb: str, task: str, body: Mapping[str, Any], differences: Sequence[str], *, is_last: bool = False
+    ) -> Step:
+        """Return the step that is one operation."""
+        is_known = body.get("vnfdId", "") is not None
+        check = (lambda: self.check(task, body)) if is_known else None
+        return Step(verb, lambda: self.start(task, body), differences, check, is_last)
+
     def modify(self, body: Mapping[str, Any]) -> None:
         """Modify the information; the end is always awaited, as other operations would be refused before it."""
         reply = self.world.write("PATCH", path_of("vnflcm", "v2", "vnf_instances", self.id), dict(body))
@@ -105,7 +119,12 @@ class Instances:
                 thing,
                 [
                     *_modifications(look, vnfd_id),
-                    Step("instantiate", lambda: _instantiate(look), is_last="scale" not in entry.body),
+                    Step(
+                        "instantiate",
+                        lambda: look.start("instantiate", _instantiation(look)),
+                        check=lambda: look.check("instantiate", _instantiation(look)),
+                        is_last="scale" not in entry.body,
+                    ),
                 ],
             )
         refusals = list(_refusals(look, vnfd_id))
@@ -251,12 +270,13 @@ def _create(world: World, entry: Entry, vnfd_id: str | None) -> None:
     world.write("POST", _INSTANCES, body)
 
 
-def _instantiate(look: _Look) -> None:
-    body = revealed({name: look.body[name] for name in _REQUESTED if name in look.body})
+def _instantiation(look: _Look) -> dict[str, Any]:
+    """Return the body of the instantiation. Raises Conflicts if its VIM is not there."""
+    body: dict[str, Any] = revealed({name: look.body[name] for name in _REQUESTED if name in look.body})
     vim = _vim(look.world, look.entry)
     if vim is not None:
         body["vimConnectionInfo"] = {"site": dict(vim)}
-    look.start("instantiate", body)
+    return body
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
@@ -309,21 +329,18 @@ def _changes(look: _Look, vnfd_id: str | None) -> Iterator[Step]:
     if look.found["vnfdId"] != vnfd_id:
         text = [f"vnfdId: {look.found['vnfdId']} -> {vnfd_id or 'that of the new package'}"]
         change = {"vnfdId": vnfd_id, "additionalParams": revealed(look.body.get("changeParams", {}))}
-        yield Step(
-            "change the package of", lambda: look.start("change_vnfpkg", change), text, is_last=not is_waiting_for_scale
-        )
+        yield look.operation("change the package of", "change_vnfpkg", change, text, is_last=not is_waiting_for_scale)
     elif info["flavourId"] != look.body["flavourId"]:
         text = [f"flavourId: {info['flavourId']} -> {look.body['flavourId']}"]
         flavour = {"newFlavourId": look.body["flavourId"]}
-        yield Step(
-            "change the flavour of",
-            lambda: look.start("change_flavour", flavour),
-            text,
-            is_last=not is_waiting_for_scale,
-        )
+        yield look.operation("change the flavour of", "change_flavour", flavour, text, is_last=not is_waiting_for_scale)
     if look.mark.get("links") != wanted["links"]:
+        links = {"extVirtualLinks": revealed(look.body.get("extVirtualLinks", []))}
         yield Step(
-            "change the links of", lambda: _change_links(look, wanted["links"]), ["extVirtualLinks: another value"]
+            "change the links of",
+            lambda: _change_links(look, links, wanted["links"]),
+            ["extVirtualLinks: another value"],
+            check=lambda: look.check("change_ext_conn", links),
         )
     levels = _levels(look.found)
     for aspect, level in look.body.get("scale", {}).items():
@@ -332,11 +349,11 @@ def _changes(look: _Look, vnfd_id: str | None) -> Iterator[Step]:
             kind = "SCALE_OUT" if steps > 0 else "SCALE_IN"
             body = {"type": kind, "aspectId": aspect, "numberOfSteps": min(abs(steps), _MOST_STEPS)}
             text = [f"scale/{aspect}: {levels[aspect]} -> {level}"]
-            yield Step("scale", lambda body=body: look.start("scale", body), text)  # type: ignore[misc]
+            yield look.operation("scale", "scale", body, text)
 
 
-def _change_links(look: _Look, links: str) -> None:
-    look.start("change_ext_conn", {"extVirtualLinks": revealed(look.body["extVirtualLinks"])})
+def _change_links(look: _Look, body: Mapping[str, Any], links: str) -> None:
+    look.start("change_ext_conn", body)
     look.modify({"metadata": {MARK: {**look.mark, "links": links}}})
 
 

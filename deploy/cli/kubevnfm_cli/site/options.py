@@ -22,7 +22,11 @@ def add_files(parser: Parser, *, is_required: bool) -> None:
 
 def add_run_options(parser: Parser) -> None:
     """Add the options of what changes something."""
-    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what would be done, and do nothing; operations of instances are checked by the gateway",
+    )
     parser.add_argument(
         "--timeout", metavar="TIME", default="1h", help="end all waits after 90s, 10m or 1h30m (default: %(default)s)"
     )

@@ -19,6 +19,8 @@ class Step:
     run: Callable[[], object]
     differences: Sequence[str] = ()
     """The values that are not as they are wanted; without secrets."""
+    check: Callable[[], object] | None = None
+    """Has the gateway check the request without effect (``dry_run``); None: it cannot. Raises Refused."""
     is_last: bool = False
     """Whether no further step can follow: what it has started goes on by itself."""
 

@@ -341,6 +341,12 @@ async def test_a_vnf_is_scaled_to_the_levels_of_the_file(site: Site) -> None:
     aspect = status["aspectId"]
     site.edit("metadata: {owner: ada}", f"scale: {{{aspect}: {status['scaleLevel'] + 1}}}")
     assert f"    scale/{aspect}: {status['scaleLevel']} -> {status['scaleLevel'] + 1}" in await site.must("diff")
+    assert "~ vnf/web: scale" in await site.must("apply", "--dry-run")
+    site.edit(f"{aspect}: {status['scaleLevel'] + 1}", f"{aspect}: 9")
+    refused = await site.must("apply", "--dry-run", code=1)
+    assert any(line.startswith("! vnf/web failed: 400: ") for line in refused), refused
+    site.edit(f"{aspect}: 9", f"{aspect}: {status['scaleLevel'] + 1}")
+    assert len((await site.world.lcm("GET", "/vnf_lcm_op_occs")).json) == 1, "a dry run begins nothing"
     assert "vnf/web scaled" in await site.must("apply")
     assert (await site.instance())["instantiatedVnfInfo"]["scaleStatus"][0]["scaleLevel"] == status["scaleLevel"] + 1
     site.edit(aspect, "other")
