@@ -7,7 +7,7 @@ from typing import Final
 
 from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.lines import cause_lines, next_lines, seconds, warnings_of
-from kubevnfm_cli.nouns import ago, duration, moment
+from kubevnfm_cli.nouns import ago, duration, moment, number
 from kubevnfm_cli.output import colour_of
 from kubevnfm_cli.progress import ENDED, RESTS, WAIT, Operation
 from kubevnfm_cli.terminal import Screen, printable
@@ -62,7 +62,7 @@ def summary(operation: Operation) -> str:
 
 def _took(view: JsonObject) -> str:
     begin, end = moment(view.get("startTime")), moment(view.get("endTime") or view.get("stateEnteredTime"))
-    if view.get("state") not in RESTS:
+    if str(view.get("state")) not in RESTS:
         end = datetime.now(UTC)
     return f" after {duration((end - begin).total_seconds())}" if begin and end else ""
 
@@ -79,11 +79,11 @@ def verdict(screen: Screen, operation: Operation) -> list[str]:
 def _head(screen: Screen, operation: Operation, *, is_whole: bool) -> list[str]:
     view = operation.view
     state = printable(view.get("state"))
-    left = part(view, "estimate", "remainingS")
-    about = f", about {duration(left)} left" if isinstance(left, int | float) and not operation.rests else ""
+    left = number(part(view, "estimate", "remainingS"))
+    about = f", about {duration(left)} left" if left is not None and not operation.rests else ""
     entered = ago(view.get("stateEnteredTime"))
     began = ago(view.get("startTime"))
-    if view.get("state") in ENDED:
+    if str(view.get("state")) in ENDED:
         times = f"{_took(view)}{f', {entered} ago' if entered else ''}"
     else:
         times = f"{f' for {entered}' if entered else ''}{f', begun {began} ago' if began else ''}{about}"
@@ -125,12 +125,14 @@ def _task_lines(screen: Screen, operation: Operation, step: str, *, is_whole: bo
     tasks = [one for one in operation.tasks() if one.get("step") == step] if is_whole else operation.tasks_of(step)
     lines = []
     for task in tasks[:_MOST_TASKS] if not is_whole else tasks:
-        count = f" {task['done']}/{task['total']}" if task.get("total") is not None else ""
+        count = (
+            f" {printable(task.get('done', '?'))}/{printable(task['total'])}" if task.get("total") is not None else ""
+        )
         since = ago(task.get("startedAt") or task.get("since"))
-        took = task.get("durationS")
-        time = f"  {duration(took)}" if isinstance(took, int | float) else f"  {since}" if since else ""
+        took = number(task.get("durationS"))
+        time = f"  {duration(took)}" if took is not None else f"  {since}" if since else ""
         state = str(task.get("state"))
-        word = "" if state in ("started", "progressed") else f" {state}"
+        word = "" if state in ("started", "progressed") else f" {printable(state)}"
         message = f"  {printable(task['message'], 300)}" if task.get("message") else ""
         name = "waits" if task.get("task") == WAIT else printable(task.get("task"))
         node = f"{printable(task.get('node')):<14} " if task.get("node") else ""
@@ -162,7 +164,7 @@ def _since(wait: JsonObject) -> str:
 
 def _next(screen: Screen, view: JsonObject) -> list[str]:
     found = [(command, text) for command, text in next_lines(view) if command]
-    if not found or view.get("state") in ENDED:
+    if not found or str(view.get("state")) in ENDED:
         return []
     width = max(len(command) for command, _ in found)
     return ["next:", *(f"  {screen.paint(f'{command:<{width}}', 'cyan')}  {text}" for command, text in found)]

@@ -16,6 +16,7 @@ from kubevnfm_cli.json_types import JsonObject, part
 _PATH: Final = "/kubevnfm/v1/events"
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 4.0
+_LONGEST_ID: Final = 1000
 _MOST_CHARACTERS: Final = 16 << 20
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may work."""
@@ -74,7 +75,7 @@ class Stream:
     ) -> None:
         self._gateway = gateway
         self._query = query
-        self._after = after
+        self._after = _header(after)
         self._until = until
         self._trouble = trouble
         self._has_answered = is_known
@@ -125,7 +126,7 @@ class Stream:
 
     def _event(self, fields: dict[str, str]) -> Event | Tick | None:
         if fields.get("id"):
-            self._after = fields["id"]
+            self._after = _header(fields["id"])
         if fields.get("event") == "missed":
             return Tick.MISSED
         try:
@@ -153,3 +154,8 @@ class Stream:
                 raise Stopped("the time ran out")
             pause_s = min(pause_s, left)
         time.sleep(pause_s)
+
+
+def _header(text: str | None) -> str | None:
+    """Return an id that a header can have; None for another one, which cannot be the gateway's."""
+    return text if text and text.isascii() and text.isprintable() and len(text) < _LONGEST_ID else None

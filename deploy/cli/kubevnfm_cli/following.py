@@ -69,15 +69,16 @@ def follow(gateway: Gateway, operation_id: str, show: Show, *, until: float | No
         trouble=show.trouble,
         is_known=True,
     )
-    seen: dict[object, None] = {}
+    seen: dict[str, None] = {}
     read_at = time.monotonic()
     for one in stream:
         # The stream replays what happened while there was no connection, so its opening needs no look.
         must_read = one in (Tick.ALIVE, Tick.MISSED)
         if isinstance(one, Event):
-            if one.body.get("id") in seen:
+            event_id = str(one.body.get("id"))
+            if event_id in seen:
                 continue
-            seen[one.body.get("id")] = None
+            seen[event_id] = None
             if len(seen) > _REMEMBERED:
                 del seen[next(iter(seen))]
             operation.apply(one)
@@ -123,8 +124,10 @@ class Lines:
         """Show what has happened so far."""
         for line in lines.lines_so_far(operation):
             self._say(line)
-        self._state = operation.view.get("state")
-        self._known = {(step.get("name"), step.get("state"), step.get("attempt")) for step in operation.steps}
+        self._state = operation.state
+        self._known = {
+            (str(step.get("name")), str(step.get("state")), str(step.get("attempt"))) for step in operation.steps
+        }
         self.state(operation)
 
     def event(self, event: Event, operation: Operation) -> None:
@@ -132,8 +135,8 @@ class Lines:
         data = event.data
         if event.kind == "lcm.step.changed":
             words = {"started": "asked", "finished": "done"}
-            state = words.get(str(data.get("state")), data.get("state"))
-            if (data.get("step"), state, data.get("attempt", 1)) in self._known:
+            state = str(data.get("state"))
+            if (str(data.get("step")), words.get(state, state), str(data.get("attempt", 1))) in self._known:
                 return
         if event.kind == "lcm.operation.changed":
             if data.get("state") == self._state:
@@ -245,7 +248,7 @@ def wait(
         from kubevnfm_cli.output import show_one
 
         show_one(call, operation.view, noun_of("op").table)
-    return DONE if operation.view.get("state") in success else WITHOUT_SUCCESS
+    return DONE if operation.state in success else WITHOUT_SUCCESS
 
 
 def seconds_of(text: str) -> float:

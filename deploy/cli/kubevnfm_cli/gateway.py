@@ -191,6 +191,8 @@ class Gateway:
         try:
             response = self._response(connection, method, target, content, headers)
             read = response.read(_MOST_BYTES + 1)
+            if response.length and len(read) <= _MOST_BYTES:
+                raise http.client.IncompleteRead(read, response.length)
         except _LOST as error:
             self._drop()
             raise self._unreachable(error) from error

@@ -8,7 +8,7 @@ from typing import Final
 
 from kubevnfm_cli.events import Event
 from kubevnfm_cli.json_types import JsonObject, part
-from kubevnfm_cli.nouns import ago, duration, moment
+from kubevnfm_cli.nouns import ago, duration, moment, number
 from kubevnfm_cli.progress import RESTS, WAIT, Operation
 from kubevnfm_cli.terminal import printable
 
@@ -31,9 +31,9 @@ def line_of(event: Event) -> str | None:
         error = part(data, "error", "detail")
         return f"{at} {printable(data.get('operation'))} {printable(data.get('state'))}{_after(error)}"
     if event.kind == "lcm.step.changed":
-        place = f"{data.get('number')}/{data.get('of')} " if data.get("of") else ""
+        place = f"{printable(data.get('number'))}/{printable(data.get('of'))} " if data.get("of") else ""
         title, state = printable(data.get("title")), _word(data.get("state"))
-        again = f" (attempt {data['attempt']})" if data.get("attempt", 1) != 1 else ""
+        again = f" (attempt {printable(data['attempt'])})" if data.get("attempt", 1) != 1 else ""
         return f"{at} step {place}{title}{again}: {state}{_took(data.get('duration_s'))}{_after(data.get('detail'))}"
     if event.kind == "mgmt.task.progressed":
         return _task_line(at, data, data.get("duration_s"))
@@ -45,8 +45,8 @@ def lines_so_far(operation: Operation) -> Iterator[str]:
     view = operation.view
     found: list[tuple[str, str]] = [(_time(view.get("startTime")), f"{printable(view.get('operation'))} begins")]
     steps = operation.steps
-    for number, step in enumerate(steps, 1):
-        title = f"step {number}/{len(steps)} {printable(step.get('title'))}"
+    for position, step in enumerate(steps, 1):
+        title = f"step {position}/{len(steps)} {printable(step.get('title'))}"
         if step.get("startedAt"):
             found.append((_time(step["startedAt"]), f"{title}: begins"))
         if step.get("endedAt"):
@@ -67,7 +67,7 @@ def cause_lines(view: JsonObject) -> list[str]:
     lines = []
     cause = view.get("cause")
     if isinstance(cause, dict):
-        since = ago(cause.get("since")) if view.get("state") not in RESTS else None
+        since = ago(cause.get("since")) if str(view.get("state")) not in RESTS else None
         lines.append(f"{printable(cause.get('text'), _TEXT)}{f' (for {since})' if since else ''}")
     elif part(view, "error", "detail"):
         lines.append(printable(part(view, "error", "detail"), _TEXT))
@@ -120,7 +120,7 @@ def _time(time: object) -> str:
 
 def _task_line(at: str, task: JsonObject, took: object) -> str:
     where = f"{printable(task['node'])}: " if task.get("node") else ""
-    count = f" {task['done']}/{task['total']}" if task.get("total") is not None else ""
+    count = f" {printable(task.get('done', '?'))}/{printable(task['total'])}" if task.get("total") is not None else ""
     message = _after(task.get("message"))
     if task.get("task") == WAIT and task.get("state") in ("started", "progressed"):
         return f"{at} {where}waits{message or ': no reason is known'}"
@@ -132,7 +132,8 @@ def _word(state: object) -> str:
 
 
 def _took(seconds_taken: object) -> str:
-    return f" ({duration(float(seconds_taken))})" if isinstance(seconds_taken, int | float) else ""
+    taken = number(seconds_taken)
+    return "" if taken is None else f" ({duration(taken)})"
 
 
 def _after(text: object) -> str:

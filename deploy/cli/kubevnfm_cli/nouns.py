@@ -12,6 +12,8 @@ from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.output import Column, Table
 from kubevnfm_cli.terminal import printable
 
+_HUGE: Final = 1e15
+
 
 @dataclass(frozen=True)
 class Noun:
@@ -67,7 +69,17 @@ def moment(time: object) -> datetime | None:
         read = datetime.fromisoformat(str(time))
     except ValueError:
         return None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    try:
+        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+    except OverflowError:  # the first or the last day that there is
+        return None
+
+
+def number(value: object) -> float | None:
+    """Return a number of the wire as a finite one; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if -_HUGE < value < _HUGE else None
 
 
 def duration(seconds: float) -> str:

@@ -27,7 +27,12 @@ class Operation:
     @property
     def rests(self) -> bool:
         """Whether it has ended, or waits for an operator."""
-        return self.view.get("state") in RESTS
+        return self.state in RESTS
+
+    @property
+    def state(self) -> str:
+        """The state of the operation."""
+        return str(self.view.get("state"))
 
     @property
     def title(self) -> str:
@@ -42,7 +47,7 @@ class Operation:
 
     def tasks_of(self, step: str) -> list[JsonObject]:
         """Return the open tasks of a step, with the name of the node."""
-        return [task for task in self.tasks() if task.get("step") == step and task.get("state") in _OPEN]
+        return [task for task in self.tasks() if task.get("step") == step and str(task.get("state")) in _OPEN]
 
     def tasks(self) -> Iterator[JsonObject]:
         """Yield all tasks, with the name of the node."""

@@ -16,6 +16,8 @@ _HARMFUL: Final = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u20
 """Controls of terminals (C0, DEL, C1), what changes the direction of text, what is not visible, and surrogates."""
 _CONTROLS: Final = re.compile(f"[{_HARMFUL}]")
 _CONTROLS_OF_TEXT: Final = re.compile(f"(?![\n\t])[{_HARMFUL}]")
+_OWN: Final = re.compile(f"\x1b\\[[0-9;]{{0,16}}m|((?![\n\t])[{_HARMFUL}])")
+"""Colours, and control characters of any other kind."""
 _CODES: Final = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
 _PAGER: Final = "less"
 
@@ -93,12 +95,19 @@ class Screen:
 
     def say(self, line: str) -> None:
         """Write a line at once."""
-        self.stream.write(f"{line}\n")
+        self.stream.write(f"{self._safe(line)}\n")
         self.stream.flush()
+
+    def _safe(self, text: str) -> str:
+        """Return a text for this stream: whatever a verb has forgotten to escape, a terminal gets colours alone."""
+        if not self.is_terminal:
+            return text
+        return _OWN.sub(lambda found: found.group() if found.group(1) is None else _escaped(found), text)
 
     def page(self, text: str, *, no_pager: bool = False) -> None:
         """Write a whole text, by a pager if it is longer than the terminal."""
         pager = self._environment.get("PAGER", _PAGER)
+        text = self._safe(text)
         if no_pager or not self.is_terminal or not pager or text.count("\n") < self.lines:
             self.stream.write(text)
             self.stream.flush()

@@ -16,8 +16,8 @@ from typing import Final
 
 import pytest
 import yaml
-from callers.command_line import kubevnfm, run_here
-from hypothesis import given
+from callers.command_line import Output, kubevnfm, run_here
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubevnfm_cli import contexts, jsonpath, terminal, yaml_text
 from kubevnfm_cli.commands import VERBS
@@ -231,6 +231,13 @@ def test_a_secret_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert contexts.read_secret_file(file) == SECRET
 
 
+def test_a_terminal_gets_colours_and_no_other_control() -> None:
+    out = Output(is_terminal=True)
+    screen = terminal.Screen(out, {"TERM": "xterm"})
+    screen.say(screen.paint("a", "red") + "\x1b]0;title\x07\x9b2J\tb")
+    assert out.getvalue() == "\x1b[31ma\x1b[0m\\x1b]0;title\\x07\\x9b2J\tb\n"
+
+
 @given(st.text())
 def test_no_foreign_text_reaches_a_terminal_with_control_characters(text: str) -> None:
     shown = terminal.printable(text)
@@ -301,6 +308,7 @@ def test_hostile_yaml_is_refused_with_its_place(text: str) -> None:
         yaml_text.read_documents(text, "f")
 
 
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

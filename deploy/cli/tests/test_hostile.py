@@ -1,0 +1,242 @@
+"""Whatever answers at the gateway's URL, a command ends with one line and an exit code, and does its terminal no harm."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, cast
+
+import pytest
+from callers.command_line import Output, Ran, run_here
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kubevnfm_cli.drawing import operation_lines, operation_text, verdict
+from kubevnfm_cli.events import Event
+from kubevnfm_cli.following import Lines
+from kubevnfm_cli.lines import line_of, lines_so_far
+from kubevnfm_cli.nouns import NOUNS
+from kubevnfm_cli.output import table_text
+from kubevnfm_cli.progress import Operation
+from kubevnfm_cli.terminal import Screen
+from kubevnfm_cli.trees import tree_text
+
+ID: Final = "00000000-0000-4000-8000-000000000000"
+COMMANDS: Final = (
+    ("get", "vnf"), ("get", "op", "-o", "wide"), ("get", "pkg", "-o", "csv"), ("get", "vim", ID), ("get", "vnf", ID, "-o", "name"),
+    ("describe", "op", ID), ("describe", "vnf", ID), ("describe", "pkg", ID), ("why", ID), ("why", "vnf", "name"),
+    ("wait", ID, "--timeout", "0s"), ("drift",), ("version",), ("heal", ID, "--dry-run"), ("terminate", ID), ("delete", "vim", "x"),
+)  # fmt: skip
+
+
+class Answers(ThreadingHTTPServer):
+    """Answers every request with the same bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.status, self.body, self.headers = 200, b"", {"Content-Type": "application/json"}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        server = cast("Answers", self.server)
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response_only(server.status)
+        for name, value in ({"Content-Length": str(len(server.body))} | server.headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(server.body)
+        self.close_connection = "Content-Length" in server.headers
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+
+@pytest.fixture(scope="module")
+def answers() -> Iterator[Answers]:
+    server = Answers()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def judged(server: Answers, words: tuple[str, ...], *, is_terminal: bool = True) -> Ran:
+    environment = {"KUBEVNFM_URL": server.url, "NO_COLOR": "1", "TERM": "dumb", "PAGER": ""}
+    ran = run_here(*words, environment=environment, is_terminal=is_terminal)
+    assert ran.code in range(8)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", ran.out + ran.err), words
+    if ran.code != 0 and not ran.out:
+        assert ran.err.startswith("kubevnfm: ")
+    return ran
+
+
+NAMES: Final = st.sampled_from(
+    ["id", "items", "steps", "nodes", "tasks", "name", "state", "cause", "next", "text", "warnings", "root", "children",
+     "health", "step", "title", "error", "detail", "since", "startTime", "endTime", "startedAt", "endedAt", "estimate",
+     "remainingS", "operation", "drift", "objects", "plan", "after", "object", "command", "count", "attempt", "kind", "sequence", "waits"]
+)  # fmt: skip
+VALUES: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text("a\x1b\x9b\u202e\n-:Z0129T", max_size=24),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=8),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=VALUES, words=st.sampled_from(COMMANDS))
+def test_any_json_is_an_answer(answers: Answers, body: Any, words: tuple[str, ...]) -> None:
+    answers.status, answers.body, answers.headers = 200, json.dumps(body).encode(), {}
+    judged(answers, words)
+
+
+WRONG: Final[tuple[Any, ...]] = (
+    [],
+    [[]],
+    {},
+    {"a": []},
+    "x\x1b",
+    "",
+    True,
+    None,
+    -1,
+    1e308,
+    float("inf"),
+    float("nan"),
+    10**400,
+)
+"""Values of other types than an attribute has."""
+TIME: Final = "2026-01-01T00:00:00Z"
+CAUSE: Final = {"code": "c", "text": "t", "object": {"kind": "k", "name": "n"}, "since": TIME, "page": "p"}
+TASK: Final = {
+    "step": "s",
+    "task": "wait",
+    "state": "started",
+    "message": "m",
+    "done": 1,
+    "total": 2,
+    "since": TIME,
+    "durationS": 1.5,
+}
+VIEW: Final[dict[str, Any]] = {
+    "id": "i", "vnfInstanceId": "v", "vnfInstanceName": "n", "operation": "INSTANTIATE", "state": "PROCESSING", "startTime": TIME,
+    "stateEnteredTime": TIME, "endTime": TIME, "cause": CAUSE, "next": [{"task": "t", "text": "x", "command": "kubevnfm wait i"}],
+    "estimate": {"remainingS": 3}, "warnings": [{"text": "t", "field": "/f", "nearest": "n"}], "waits": [{"text": "t", "since": TIME}],
+    "steps": [
+        {"name": "s", "title": "T", "state": "asked", "attempt": 2, "startedAt": TIME, "endedAt": TIME, "error": {"detail": "d"}},
+        {"name": "f", "title": "F", "state": "failed", "error": {"detail": "d"}},
+    ],
+    "nodes": [{"name": "w", "tasks": [TASK]}], "tasks": [TASK], "error": {"detail": "d"},
+}  # fmt: skip
+EVENTS: Final = {
+    "lcm.operation.changed": {"operation": "O", "state": "FAILED", "error": {"detail": "d"}, "state_entered_time": TIME},
+    "lcm.step.changed": {"step": "s", "title": "T", "state": "failed", "attempt": 2, "number": 1, "of": 2, "duration_s": 1.0, "detail": "d"},
+    "mgmt.task.progressed": {"node": "w", "task": "wait", "state": "started", "message": "m", "done": 1, "total": 2, "duration_s": 1.0, "since": TIME},
+}  # fmt: skip
+ROW: Final[dict[str, Any]] = {
+    "id": "i", "name": "n", "state": "READY", "health": "ok", "operation": {"operation": "o", "state": "s"}, "createdAt": TIME, "text": "t",
+    "vimIds": ["v"], "steps": {"done": 1, "total": 2}, "cause": CAUSE, "capacity": {"nodes": 1, "nodesReady": 1}, "credentialsEnd": {"daysLeft": 1},
+    "failure": {"text": "t"}, "filter": {"notificationTypes": ["x"]}, "startTime": TIME, "in_use_by": ["x"],
+}  # fmt: skip
+NODE: Final[dict[str, Any]] = {
+    "kind": "server", "type": "OS::Nova::Server", "name": "n" * 60, "state": "s", "health": "problem", "text": "t", "since": TIME, "count": 3,
+    "addresses": ["a"], "place": "p", "nodeState": "Ready", "role": "r", "drift": {"reason": "r"},
+}  # fmt: skip
+
+
+def changed(value: Any) -> Iterator[Any]:
+    """Yield the value with each part of it in turn replaced by each wrong value, or removed."""
+    yield from WRONG
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield {key: one for key, one in value.items() if key != name}
+            yield from ({**value, name: one} for one in changed(inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from ([*value[:place], one, *value[place + 1 :]] for one in changed(inner))
+
+
+def screen() -> Screen:
+    return Screen(Output(is_terminal=True), {"NO_COLOR": "1"})
+
+
+def drawn(view: dict[str, Any]) -> str:
+    operation = Operation(view)
+    texts = [operation_text(screen(), operation), *operation_lines(screen(), operation, is_whole=False, room=10)]
+    return "\n".join([*texts, *verdict(screen(), operation), *lines_so_far(operation)])
+
+
+def test_a_view_of_any_shape_is_drawn() -> None:
+    count = 0
+    for view in changed(VIEW):
+        if isinstance(view, dict):
+            count += 1
+            shown = drawn(view)
+            assert "\x1b" not in shown
+            Lines(lambda line: None, lambda line: None).begin(Operation(view))
+    assert count > 500
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_event_of_any_shape_is_shown(kind: str) -> None:
+    for data in changed(EVENTS[kind]):
+        operation = Operation(VIEW)
+        event = Event({"type": f"kubevnfm.{kind}.v1", "time": data, "stepid": data, "data": data})
+        show = Lines(lambda line: None, lambda line: None)
+        show.begin(operation)
+        operation.apply(event)
+        show.event(event, operation)
+        assert "\x1b" not in drawn(operation.view)
+        assert "\x1b" not in str(line_of(event))
+
+
+def test_rows_and_trees_of_any_shape_are_drawn() -> None:
+    for row in changed(ROW):
+        for noun in NOUNS if isinstance(row, dict) else ():
+            assert "\x1b" not in table_text(screen(), [row], noun.table.columns, is_wide=True)
+    for node in changed(NODE):
+        root = node if isinstance(node, dict) else {"children": node}
+        assert "\x1b" not in tree_text(screen(), {**root, "children": [node, NODE]})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "code", "said"),
+    [
+        (200, b"[" * 100_000 + b"]" * 100_000, {}, 1, "JSON expected"),
+        (200, b"<html>login</html>", {}, 1, "JSON expected"),
+        (200, b"\xff\xfe", {}, 1, "JSON expected"),
+        (200, b'{"items": [', {"Content-Length": "99"}, 7, "IncompleteRead"),
+        (302, b"", {"Location": "http://127.0.0.1:1/elsewhere"}, 1, "302: "),
+        (400, b'{"detail": "a\\u001b[31m\\nb"}', {}, 1, r"400: a\x1b[31m\nb"),
+        (401, b'{"title": "Unauthorized"}', {}, 4, "401: Unauthorized"),
+        (403, b"", {}, 4, "403: "),
+        (409, b'{"TackerError": {"message": "in use"}}', {}, 6, "409: in use"),
+        (412, b'{"detail": ["x"]}', {}, 6, "412: "),
+        (500, b"<html>\x1b</html>", {}, 1, "500: "),
+        (502, b"Bad gateway", {}, 7, "502: Bad gateway"),
+    ],
+)  # fmt: skip
+def test_refusals_and_broken_answers(
+    answers: Answers, status: int, body: bytes, headers: dict[str, str], code: int, said: str
+) -> None:
+    answers.status, answers.body, answers.headers = status, body, headers
+    ran = judged(answers, ("get", "vnf"))
+    assert (ran.code, said in ran.err, ran.out) == (code, True, ""), ran
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_pages_without_end_have_one(answers: Answers) -> None:
+    answers.status, answers.body = 200, b'{"items": [{"id": "x"}]}'
+    answers.headers = {"Link": '</kubevnfm/v1/operations?m=1>; rel="next"'}
+    ran = judged(answers, ("get", "op", "--limit", "20", "-o", "name"))
+    assert (ran.code, len(ran.out.splitlines())) == (0, 20)
+    assert "more than 20" in ran.err
