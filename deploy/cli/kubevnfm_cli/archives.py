@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that an archive can hold."""
 _MODE: Final = 0o100644
 _CHUNK: Final = 1 << 20
+_LARGE: Final = 64 << 20
+"""Bytes of a file that is not compressed."""
 _MOST_FILES: Final = 100_000
 _CONTENT_TYPES: Final = {
     ".yaml": "application/yaml", ".yml": "application/yaml", ".json": "application/json", ".sh": "application/x-sh",
@@ -82,7 +85,7 @@ def pack(folder: Path, out: Path, *, follows_links: bool = False) -> None:
                 blocks = [head, *(_block(folder, name) for name in names if not name.startswith("Definitions/"))]
                 _add(archive, META, "\n\n".join(blocks).encode() + b"\n")
             for name in names:
-                _add(archive, name, (folder / name).read_bytes())
+                _add_file(archive, name, folder / name)
     except (OSError, UnicodeDecodeError) as error:
         raise Fault(f"{folder}: {error}") from error
 
@@ -108,17 +111,34 @@ def _names(folder: Path, *, follows_links: bool) -> Iterator[str]:
 
 
 def _block(folder: Path, name: str) -> str:
-    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    digest = _described(folder / name).sha256
     kind = _CONTENT_TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
     return f"Name: {name}\nContent-Type: {kind}\nAlgorithm: SHA-256\nHash: {digest}"
 
 
+def _add_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Add a file; a large one, such as an image, is stored as it is, and never whole in memory."""
+    size = path.stat().st_size
+    if size <= _LARGE:
+        _add(archive, name, path.read_bytes())
+        return
+    info = _info(name)
+    info.compress_type, info.file_size = zipfile.ZIP_STORED, size
+    with archive.open(info, "w") as out, path.open("rb") as file:
+        shutil.copyfileobj(file, out, _CHUNK)
+
+
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+    info = _info(name)
     info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, content, compresslevel=9)
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=_EPOCH)
     info.external_attr = _MODE << 16
     info.create_system = 3  # Unix: otherwise the bytes depend on the packing machine
-    archive.writestr(info, content, compresslevel=9)
+    return info
 
 
 class CountedFile:

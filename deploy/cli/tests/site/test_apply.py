@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import threading
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -224,6 +225,21 @@ def test_a_folder_is_packed_as_the_samples_are(sample: str, tmp_path: Path) -> N
     pack_csar(SAMPLES / sample, tmp_path / "one.zip")
     archives.pack(SAMPLES / sample, tmp_path / "other.zip", follows_links=True)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+def test_a_large_file_is_packed_without_being_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_LARGE", 10)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "image.qcow2").write_bytes(b"x" * 100)
+    (tmp_path / "package" / "note").write_bytes(b"small")
+    digests = set()
+    for number in range(2):
+        archives.pack(tmp_path / "package", tmp_path / f"{number}.zip")
+        with zipfile.ZipFile(tmp_path / f"{number}.zip") as packed:
+            assert packed.testzip() is None
+            assert (packed.read("image.qcow2"), packed.read("note")) == (b"x" * 100, b"small")
+        digests.add((tmp_path / f"{number}.zip").read_bytes())
+    assert len(digests) == 1
 
 
 async def test_a_call_that_is_killed_after_each_request_is_continued_by_the_next(
