@@ -207,6 +207,24 @@ def test_a_broker_that_is_away_is_the_cause_of_a_standstill() -> None:
     assert cause(rests, is_broker_away=True).code == "stack-failed"
 
 
+def test_a_rollback_is_explained_by_what_stops_it_and_not_by_what_it_undoes() -> None:
+    back = SAGA.rollback(failed(running(), "stack-failed", "x"), NOW).record
+    assert cause_of(Situation(back, (), NOW)) is None
+    assert [each.task for each in next_of(Situation(back, (), NOW), None, ROOT)] == ["wait", "cancel"]
+    waits = cause(back, wait(back, "vim-unavailable", "Keystone (https://keystone.example/v3): connection refused"))
+    assert (waits.code, waits.isWait) == ("vim-away", True)
+    stopped = failed(back, "stack-not-deleted", "stack vnf-1: CP1 (OS::Neutron::Port): Conflict: in use")
+    again = stopped.with_steps([stopped.steps[0].model_copy(update={"undo_failed": True})])
+    found = cause(again)
+    assert found.code == "stack-not-deleted"
+    tasks = next_of(Situation(again, (), NOW), found, ROOT)
+    assert [each.task for each in tasks] == ["rollback", "retry", "fail"]
+    assert tasks[0].text == (
+        'Remove what holds it in OpenStack. Then: Undo "Create the virtual resources", and end the operation as ROLLED_BACK: '
+        "the instance is NOT_INSTANTIATED again."
+    )
+
+
 def test_an_operation_that_has_ended_has_nothing_to_do() -> None:
     record = running().with_occ(operation_state=OperationState.COMPLETED)
     assert cause_of(Situation(record, (), NOW)) is None

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.lcm import OperationState as S
 
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.views.causes.situation import Situation
@@ -48,16 +48,16 @@ class Evidence:
 def reports(situation: Situation) -> Iterator[Evidence]:
     """Yield the reports about the present state, the one that decides it first; none if all goes well."""
     state = situation.record.occ.operation_state
-    if state is OperationState.COMPLETED:
+    if state is S.COMPLETED:
         return
     yield from _errors(situation)
     yield from _tasks(situation)
-    if state is OperationState.STARTING:
+    if state is S.STARTING:
         yield from _grant(situation)
     if situation.is_broker_away and state in (
-        OperationState.STARTING,
-        OperationState.PROCESSING,
-        OperationState.ROLLING_BACK,
+        S.STARTING,
+        S.PROCESSING,
+        S.ROLLING_BACK,
     ):
         yield Evidence("broker-away", "", is_wait=True)
     yield from _slow(situation)
@@ -66,11 +66,14 @@ def reports(situation: Situation) -> Iterator[Evidence]:
 def _errors(situation: Situation) -> Iterator[Evidence]:
     record, occ = situation.record, situation.record.occ
     failed = [step for step in record.steps if step.error is not None and step.state is StepState.FAILED]
+    # A compensation that has failed is what stops a rollback, which was begun because of the others.
+    if (undo_failed := [step for step in failed if step.undo_failed]) or occ.operation_state is S.ROLLING_BACK:
+        failed = undo_failed
     for step in failed:
         assert step.error is not None
         yield Evidence(step.error.type, _without_step(step.error.detail, step), step, since=step.ended_at)
     # An operation that was refused or cancelled has an error without a failed step.
-    is_over = occ.operation_state in (OperationState.FAILED_TEMP, OperationState.FAILED, OperationState.ROLLED_BACK)
+    is_over = occ.operation_state in (S.FAILED_TEMP, S.FAILED, S.ROLLED_BACK)
     if failed or not is_over or occ.error is None:
         return
     named = next((step for step in record.steps if occ.error.detail.startswith(f"{step.id}: ")), None)

@@ -33,13 +33,15 @@ def next_of(situation: Situation, cause: Cause | None, root: str) -> Sequence[Ne
         is_reversible=record.is_reversible,
         cancel_mode=occ.cancel_mode if occ.is_cancel_pending else None,
     )
-    best = best_task(cause)
+    has_undone = any(step.undo_failed for step in record.steps)
+    best = "rollback" if has_undone else best_task(cause)
     order = sorted((each for each in _ORDER if each in allowed), key=lambda each: each != best)
     found = [_task(name, situation, root) for name in order]
     if occ.operation_state is not OperationState.FAILED_TEMP:
         return (_wait(situation, cause), *found)
-    # The work outside comes first; a rollback needs none.
-    return tuple(_after(each, cause) if each.task == "retry" else each for each in found)
+    # The work outside comes first; a rollback needs none, unless it has failed.
+    needing = {"retry", "rollback"} if has_undone else {"retry"}
+    return tuple(_after(each, cause) if each.task in needing else each for each in found)
 
 
 def _after(task: Next, cause: Cause | None) -> Next:
@@ -82,7 +84,7 @@ def _retry(record: OccurrenceRecord) -> str:
     again = [step.id for step in record.steps if step.state in (StepState.FAILED, StepState.UNDONE)]
     done = sum(step.state is StepState.DONE and step.attempt > 0 for step in record.steps)
     rest = f"; the {done} steps that are done are not repeated" if done > 1 else ""
-    return f"Continue at {_titles(record, again) or 'the step that stopped'}, once the cause is gone{rest}."
+    return f"Continue at {_titles(record, again) or 'the step that stopped'}{rest}."
 
 
 def _rollback(record: OccurrenceRecord) -> str:
@@ -93,7 +95,8 @@ def _rollback(record: OccurrenceRecord) -> str:
     ]
     if not touched:
         return "End the operation as ROLLED_BACK: it has changed nothing."
-    return f"Undo what the operation did, and end it as ROLLED_BACK: {_titles(record, touched)}."
+    end = ": the instance is NOT_INSTANTIATED again" if record.occ.operation is OperationType.INSTANTIATE else ""
+    return f"Undo {_titles(record, touched)}, and end the operation as ROLLED_BACK{end}."
 
 
 def _fail(record: OccurrenceRecord) -> str:

@@ -265,6 +265,14 @@ KUBERNETES: Final = (
         best="rollback",
     ),
     rule(
+        "chart-being-fetched",
+        "The Helm chart is still being fetched: {bytes} bytes have arrived.",
+        "Wait for it; if the number stays the same, look at the registry",
+        code="chart-unavailable",
+        text=r"is being fetched: (?P<bytes>[\d of]{1,40}) bytes have arrived",
+        about="Registry",
+    ),
+    rule(
         "chart-registry-away",
         "The Helm chart cannot be fetched now: {said}",
         "See that the registry of the chart answers",
