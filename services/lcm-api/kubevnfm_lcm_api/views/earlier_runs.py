@@ -53,20 +53,21 @@ class Run:
     @classmethod
     def from_document(cls, body: JsonMapping) -> Self | None:
         """Return the run of a completed operation; None if it was retried: people waited in it, not steps."""
-        start = datetime.fromisoformat(body["startTime"])
+        record = without_draft(body)
+        start = datetime.fromisoformat(record.occ.start_time)
         took: dict[str, list[float]] = {}
         ended: dict[str, float] = {}
-        for step in body["internal"]["steps"]:
-            if step.get("attempt", 0) > 1:
+        for step in record.steps:
+            if step.attempt > 1:
                 return None
-            if step.get("startedAt") is None or step.get("endedAt") is None:
+            if step.started_at is None or step.ended_at is None:
                 continue
-            end = datetime.fromisoformat(step["endedAt"])
-            took.setdefault(step["kind"], []).append(_seconds(datetime.fromisoformat(step["startedAt"]), end))
-            ended[step["kind"]] = max(ended.get(step["kind"], 0.0), _seconds(start, end))
+            end = datetime.fromisoformat(step.ended_at)
+            took.setdefault(step.kind, []).append(_seconds(datetime.fromisoformat(step.started_at), end))
+            ended[step.kind] = max(ended.get(step.kind, 0.0), _seconds(start, end))
         return cls(
-            vnfd_id=body["internal"]["facts"].get("vnfdId", ""),
-            lasted_s=_seconds(start, datetime.fromisoformat(body["stateEnteredTime"])),
+            vnfd_id=record.facts.vnfd_id,
+            lasted_s=_seconds(start, datetime.fromisoformat(record.occ.state_entered_time)),
             took_s={kind: median(each) for kind, each in took.items()},
             ended_s=ended,
         )
@@ -79,6 +80,11 @@ class Estimate:
     remaining_s: float
     runs: int
     """The earlier runs that it is made from."""
+
+
+def without_draft(body: JsonMapping) -> OccurrenceRecord:
+    """Return an operation that was read without its draft (`LARGE`), in whatever form it is stored."""
+    return OccurrenceRecord.from_document({**body, "internal": {**body["internal"], "draft": {}}})
 
 
 class EarlierRuns:

@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
-from kubevnfm_lcm_api.views.earlier_runs import LARGE
+from kubevnfm_lcm_api.views.earlier_runs import LARGE, without_draft
 from kubevnfm_lcm_api.views.heads import counts_of, found_of, head_of
 from kubevnfm_lcm_api.views.lists import Part, find_page, list_answer
 from kubevnfm_lcm_api.views.models import OperationList
@@ -108,11 +108,7 @@ def _since(asked: PageRequest) -> Sequence[Filter]:
 
 def _open_records(found: Sequence[Stored]) -> Mapping[str, OccurrenceRecord]:
     """Return the records of those that are open, without their drafts."""
-    return {
-        each.id: OccurrenceRecord.from_document({**each.body, "internal": {**each.body["internal"], "draft": {}}})
-        for each in found
-        if each.body["operationState"] not in TERMINAL
-    }
+    return {each.id: without_draft(each.body) for each in found if each.body["operationState"] not in TERMINAL}
 
 
 def _summary(stored: Stored, record: OccurrenceRecord | None, root: str) -> JsonObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from argparse import ArgumentParser
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,12 @@ from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
 from worlds.lcm_world import World, lcm_world
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
+CURL = ArgumentParser()
+CURL.add_argument("-sN", "-s", "-N", action="store_true")
+CURL.add_argument("-X", dest="method", default="GET")
+CURL.add_argument("-H", dest="headers", action="append", default=[])
+CURL.add_argument("-d", dest="body")
+CURL.add_argument("url")
 PHASE = "mgmt.run_phase"
 T0 = datetime(2026, 11, 27, 10, tzinfo=UTC)
 
@@ -191,13 +198,15 @@ async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
         "$VIM": "vim-1",
         "$PACKAGE": (await world.packages("GET")).must(200).json[0]["id"],
     }
-    commands = [line.strip() for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("    curl ")]
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    curl ")]
     assert len(commands) > 8
     for command in commands:
         for name, value in values.items():
             command = command.replace(name, value)
-        *options, url = shlex.split(command)[1:]
-        header, given = options[-1].split(": ", 1) if "-H" in options else ("Accept", "*/*")
-        async with world.session.get(yarl.URL(url, encoded=True), headers={header: given}) as response:
-            assert response.status == 200, command
+        given = CURL.parse_args(shlex.split(command)[1:])
+        headers = {"Accept": "*/*", **dict(header.split(": ", 1) for header in given.headers)}
+        url = yarl.URL(given.url, encoded=True)
+        async with world.session.request(given.method, url, headers=headers, data=given.body) as response:
+            assert response.status == 200, (command, await response.text())
             assert await response.content.readline(), command
