@@ -309,6 +309,7 @@ def test_hostile_yaml_is_refused_with_its_place(text: str) -> None:
 
 
 @settings(max_examples=30)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

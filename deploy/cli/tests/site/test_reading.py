@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubevnfm_cli.site.difference import differences
 from kubevnfm_cli.site.model import Key, Site, SiteRefused
@@ -169,7 +169,7 @@ def test_scalars_are_those_of_yaml_1_2() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="ab:-[]{}&*<!?|>'\"# \n0", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -189,7 +189,7 @@ _TREES = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_TREES)
 def test_the_verdict_is_that_of_the_published_schema(tree: Any) -> None:
     schema = site_schema()
