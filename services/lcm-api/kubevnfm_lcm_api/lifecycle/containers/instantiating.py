@@ -42,7 +42,7 @@ from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 _MAPPING: Final = "vdu_mapping"
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
 """The kinds that can implement a VDU (capi.md CR-030)."""
-_LONGEST_WAIT_S: Final = 86_400
+LONGEST_WAIT_S: Final = 86_400
 """The same bound as for the other waits that a request can ask for (gracefulTerminationTimeout): a day."""
 
 
@@ -164,8 +164,8 @@ def wait_timeout(parameters: Mapping[str, Any]) -> float | None:
     wait = parameters.get("wait_timeout")
     if wait is None:
         return None
-    if not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S:
-        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
+    if not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= LONGEST_WAIT_S:
+        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {LONGEST_WAIT_S}, expected")
     return float(wait)
 
 

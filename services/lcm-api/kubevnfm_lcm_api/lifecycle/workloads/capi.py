@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES
@@ -71,6 +72,31 @@ def capi_parameters(given: object, files: Callable[[object, str], tuple[str, ...
     if "timeouts" in given:
         values["timeouts"] = _timeouts(given["timeouts"], f"{place}/timeouts")
     return CapiParameters(**values)
+
+
+def capi_schema() -> JsonObject:
+    """Return the JSON Schema of the parameters of a workload cluster, as `capi_parameters` reads them."""
+    text: JsonObject = {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}
+    seconds: JsonObject = {"type": "number", "exclusiveMinimum": 0, "maximum": _LONGEST_S}
+    defaults = {name: field.default for name, field in ClusterTimeouts.model_fields.items()}
+    properties: JsonObject = {
+        **{name: {"type": "string", "enum": list(allowed)} for name, allowed in _CHOICES.items()},
+        **dict.fromkeys(_TEXTS, text),
+        "callback_url": {**text, "maxLength": _LONGEST_URL},
+        **{name: {"type": "boolean"} for name in _FLAGS},
+        ADDONS: {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        CAPI_VARIABLES: {"type": "object"},
+        "timeouts": {
+            "type": "object",
+            # No default, which would be filled in and make a cluster of any CNF.
+            "properties": {
+                name: {**seconds, "description": f"Seconds; {default:g} without it"}
+                for name, default in defaults.items()
+            },
+            "additionalProperties": False,
+        },
+    }
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def with_sender(capi: CapiParameters, given: Mapping[str, Any], scripts: Mapping[str, str]) -> CapiParameters:

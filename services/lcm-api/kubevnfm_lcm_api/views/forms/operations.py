@@ -26,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
-from kubevnfm_lcm_api.views.forms.parameters import parameters_of
+from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of
 from kubevnfm_lcm_api.views.forms.schemas import one_of, property_at, request_schema
 
 _ATTRIBUTES: Final[Mapping[str, str]] = {
@@ -184,6 +184,7 @@ def heal_form(facts: FormFacts) -> JsonObject:
     """Return the form of a heal."""
     form = request_schema(HealVnfRequest)
     _fit_vnfcs(form, facts)
+    form["properties"]["additionalParams"].update(heal_parameters(facts))
     if not scripts_of(facts.own.flavour, OperationType.HEAL):
         del form["properties"]["healScript"]
     return form

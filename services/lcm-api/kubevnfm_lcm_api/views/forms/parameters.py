@@ -14,9 +14,12 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import Secret, is_secret_name
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, VALUES
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import LONGEST_WAIT_S
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, CAPI, CHART, DEF_FILES, REPAIR, VALUES
 from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases, is_registry
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA_CLASS
+from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
+from kubevnfm_lcm_api.lifecycle.workloads.capi import capi_schema
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
 from kubevnfm_lcm_api.views.forms.schemas import DEFS, embedded, one_of, titled
 
@@ -34,6 +37,20 @@ def parameters_of(schema: JsonObject, facts: FormFacts, one: FlavourFacts) -> Js
     if KUBERNETES in one.vim_types:
         _add_objects(found, facts, is_certain=one.vim_types == (KUBERNETES,))
     return found
+
+
+def heal_parameters(facts: FormFacts) -> JsonObject:
+    """Return the schema of additionalParams of a heal."""
+    texts = {
+        ALL: "Everything is made again, with new storage",
+        REPAIR: "What was changed or deleted beside kubevnfm is applied again, and nothing else (VNFs on Kubernetes)",
+    }
+    if facts.record is not None and facts.record.stack is not None:
+        del texts[REPAIR]
+        texts[WITH_STORAGE] = "The volumes of the machines are made again too, and their data are lost"
+        texts[KEEP] = "The volumes of the machines stay"
+    properties = {name: {"type": "boolean", "title": titled(name), "description": text} for name, text in texts.items()}
+    return {"type": "object", "title": "Additional parameters", "properties": properties}
 
 
 def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: FlavourFacts) -> None:
@@ -83,6 +100,10 @@ def _fit_cluster(schema: JsonObject, cluster: JsonObject, facts: FormFacts, one:
 def _add_objects(found: JsonObject, facts: FormFacts, *, is_certain: bool) -> None:
     properties = found["properties"]
     properties["namespace"] = {"type": "string", "title": "Namespace"}
+    properties["wait_timeout"] = {
+        "type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT_S, "title": "Wait timeout",
+        "description": "Seconds to wait until all objects are ready",
+    }  # fmt: skip
     if facts.has_order:
         properties[VALUES] = {"type": "object", "title": "Values"}
         if facts.values is not None:
@@ -99,6 +120,12 @@ def _add_objects(found: JsonObject, facts: FormFacts, *, is_certain: bool) -> No
         **({"default": first} if first and is_certain and not charts else {}),
         "description": "Files of the package, or URLs, that are applied in this order.",
     }  # fmt: skip
+    capi = properties[CAPI] = {
+        **capi_schema(), "title": "Workload cluster",
+        "description": "If the manifests make a cluster by Cluster API: how it is built and registered.",
+    }  # fmt: skip
+    for name, each in capi["properties"].items():
+        each["title"] = titled(name)
     if charts:
         properties[CHART] = {
             "type": "string", "title": "Helm chart", "examples": charts,
