@@ -172,7 +172,8 @@ async def test_the_mark_of_a_site_can_be_changed_and_nothing_else_of_extra(world
     assert "kubevnfm_site" not in (await world.directory.connection(VimConnection(vim_id=vim_id))).extra
     changed = await world.vims.update(vim_id, {"extra": {"interface": "internal", "kubevnfm_site": "field"}})
     assert changed["extra"] == {"interface": "internal", "kubevnfm_site": "field"}
-    for extra in ({"interface": "admin"}, {"kubevnfm_site": {}}, {"other": 1}):
+    refused: list[dict[str, object]] = [{"interface": "admin"}, {"kubevnfm_site": {}}, {"other": 1}]
+    for extra in refused:
         with pytest.raises(InvalidInput):
             await world.vims.update(vim_id, {"extra": extra})
     assert (await world.vims.update(vim_id, {"extra": {"kubevnfm_site": None}}))["extra"] == {"interface": "internal"}
