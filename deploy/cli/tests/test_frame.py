@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 import yaml
 from callers.command_line import Output, kubevnfm, run_here
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubevnfm_cli import contexts, jsonpath, terminal, yaml_text
 from kubevnfm_cli.commands import VERBS
@@ -308,8 +308,7 @@ def test_hostile_yaml_is_refused_with_its_place(text: str) -> None:
         yaml_text.read_documents(text, "f")
 
 
-@settings(max_examples=30)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
