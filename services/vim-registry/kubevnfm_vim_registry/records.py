@@ -131,8 +131,9 @@ class VimRecords:
 
     async def replace(self, stored: StoredVim, vim: VimRecord, events: Sequence[Event] = ()) -> None:
         """Replace the stored record; note when its status has changed. Raises NameTaken, SecondDefault, RevisionConflict."""
-        if vim.status != stored.vim.status:
-            vim = vim.model_copy(update={"status_since": self.now()})
+        # A registration that comes again brings a record of its own.
+        since = self.now() if vim.status != stored.vim.status else stored.vim.status_since
+        vim = vim.model_copy(update={"status_since": since})
         try:
             await self._outbox.replace(
                 COLLECTION,
