@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
@@ -23,7 +24,9 @@ _SEARCHED: Final = 4096
 """Characters of a report that are searched: as many as an error has."""
 _BEHIND: Final = 1500
 """Characters behind what a rule has found in which the rest of it is searched."""
-_REMEMBERED: Final = 2048
+_MOST_REPORTS: Final = 200
+"""Reports that are searched: a search takes some 50 microseconds, and an operation may have thousands of tasks."""
+_REMEMBERED: Final = 512
 _SUBJECT: Final = re.compile(
     rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF|Machines) )"
     rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
@@ -51,7 +54,7 @@ _WITHOUT_NAMESPACE: Final = frozenset(
 
 def cause_of(situation: Situation) -> Cause | None:
     """Return why the operation waits, has failed or is slow; None if it goes on well, or has ended so."""
-    found = list(reports(situation))
+    found = list(islice(reports(situation), _MOST_REPORTS))
     # The deepest reason counts: that something took too long is one only where nothing else is known.
     for is_shallow in (False, True):
         for each in found:
