@@ -53,6 +53,11 @@ build)
     record >"$built/record.sha256"
     ;;
 check)
+    # Svelte's policy of Trusted Types admits what a source makes into HTML by itself, so none may.
+    if grep -rnE '\{@html|innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|srcdoc|document\.write' src; then
+        echo "page: texts expected instead of HTML: packages and clusters choose them" >&2
+        exit 1
+    fi
     if [[ $(record) != "$(cat "$built/record.sha256")" ]]; then
         echo "page: built files expected that are made of these sources: run \`make page\` and commit what it writes" >&2
         exit 1

@@ -3,8 +3,9 @@ import { untrack } from 'svelte';
 import { reason, Refused } from './api';
 import { live, type Happened } from './live.svelte';
 
-/** Events of a running cluster come in crowds: between two reads of a view is at least this time. */
+/** Events of a running cluster come in crowds: between two reads of a view is at least this time, and for a large view more. */
 const PAUSE_MS = 700;
+const PAUSE_OF_READ = 4;
 const AGAIN_MS = 2000;
 /** No answer, or that of a gateway or proxy in front of something that is away. */
 const AWAY = new Set([0, 502, 503, 504]);
@@ -19,7 +20,7 @@ export class Shown<T extends Snapshot> {
   #read: () => Promise<T>;
   #leave: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #readAt = 0;
+  #nextAt = 0;
   #isReading = false;
   #isOld = false;
   #isOver = false;
@@ -49,6 +50,7 @@ export class Shown<T extends Snapshot> {
     }
     this.#isReading = true;
     this.#isOld = false;
+    const began = Date.now();
     try {
       const value = await this.#read();
       if (this.#isOver) return;
@@ -60,7 +62,7 @@ export class Shown<T extends Snapshot> {
       if (error instanceof Refused && AWAY.has(error.status)) this.#later();
     } finally {
       this.#isReading = false;
-      this.#readAt = Date.now();
+      this.#nextAt = Date.now() + Math.max(PAUSE_MS, PAUSE_OF_READ * (Date.now() - began));
       if (this.#isOld) this.soon();
     }
   }
@@ -72,7 +74,7 @@ export class Shown<T extends Snapshot> {
       this.#timer ??= setTimeout(() => {
         this.#timer = undefined;
         void this.again();
-      }, Math.max(0, this.#readAt + PAUSE_MS - Date.now()));
+      }, Math.max(0, this.#nextAt - Date.now()));
     }
   }
 
