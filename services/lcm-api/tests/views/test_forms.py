@@ -20,6 +20,7 @@ from kubevnfm_csar.hot_parameters import parameter_schema, value_problem
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_csar.vnfd.read import read_vnfd
+from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts, vim_types
 from kubevnfm_lcm_api.views.forms.operations import instantiate_form
 from kubevnfm_secrets import Secret
@@ -254,6 +255,11 @@ async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None
     assert refused > 100
 
 
+class _Away:
+    async def __call__(self, filters: object) -> Any:
+        raise OutsideUnavailable("vim-registry", "no answer")
+
+
 async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None:
     """API-163: with the errors of the request itself."""
     package = await world.upload(two_flavours(world.folder))
@@ -277,7 +283,9 @@ async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None
     changed = await world.upload(other_image(world.folder))
     form = await form_of(world, changed["id"], "change_vnfpkg", instance_id)
     await compare(world, form, instance_id, "change_vnfpkg", filled_in(form, form, {}))
+    world.vims.list = _Away()  # type: ignore[method-assign]  # as while vim-registry does not answer
     heal = await form_of(world, package["id"], "heal", instance_id)
+    (await world.call("GET", f"{one}/instantiate")).problem(503)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]["vnfcInfo"]
     assert {each["id"] for each in shown} <= set(heal["properties"]["vnfcInstanceId"]["items"]["enum"])
     assert "healScript" not in heal["properties"]

@@ -34,6 +34,9 @@ _ATTRIBUTES: Final[Mapping[str, str]] = {
     "vnf_configurable_properties": "vnfConfigurableProperties",
 }
 
+_MOST_VIMS: Final = 500
+"""VIMs that are offered as the only ones."""
+
 
 def create_form(facts: FormFacts) -> JsonObject:
     """Return the form of a new instance."""
@@ -106,7 +109,8 @@ def _of_flavour(form: JsonObject, facts: FormFacts, one: FlavourFacts, *, has_pa
 def _vims(facts: FormFacts, one: FlavourFacts) -> JsonObject:
     found = facts.vims_of(one.vim_types)
     names = {str(each["id"]): f"{each['name']} ({each['type']})" for each in found}
-    entry: JsonObject = {"properties": {"vimId": one_of(list(names), names)}}
+    listed = one_of(list(names), names) if len(names) <= _MOST_VIMS else {"examples": list(names)[:_MOST_VIMS]}
+    entry: JsonObject = {"properties": {"vimId": listed}}
     schema: JsonObject = {"additionalProperties": {"allOf": [{"$ref": "#/$defs/VimConnectionInfo"}, entry]}}
     if found and len(one.vim_types) == 1:
         schema["default"] = {"vim": {"vimId": str(found[0]["id"]), "vimType": one.vim_types[0]}}

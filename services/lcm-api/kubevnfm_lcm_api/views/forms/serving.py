@@ -40,7 +40,9 @@ async def show(request: web.Request) -> web.Response:
             raise Conflict("the VNF instance is INSTANTIATED; NOT_INSTANTIATED expected")
         if operation not in _WITHOUT_INSTANCE | _ANY_STATE:
             check_task(on, record, operation)
-    facts = await read_facts(on, await views(request).vims.list({}), package_id, record)
+    # The others have no VIM to choose, so they do not need vim-registry.
+    vims = await views(request).vims.list({}) if operation == "instantiate" else ()
+    facts = await read_facts(on, vims, package_id, record)
 
     def form() -> str:
         found = {"$schema": _DIALECT, "title": titled(operation), **make(facts)}
