@@ -238,6 +238,7 @@ def test_a_terminal_gets_colours_and_no_other_control() -> None:
     assert out.getvalue() == "\x1b[31ma\x1b[0m\\x1b]0;title\\x07\\x9b2J\tb\n"
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_foreign_text_reaches_a_terminal_with_control_characters(text: str) -> None:
     shown = terminal.printable(text)
@@ -272,6 +273,7 @@ def test_jsonpath_refuses_what_it_does_not_do(expression: str) -> None:
         jsonpath.evaluate(expression, DOCUMENT)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=".[]*'{}ab0\"$@\\", max_size=20))
 def test_jsonpath_answers_any_expression(expression: str) -> None:
     with contextlib.suppress(UsageFault):

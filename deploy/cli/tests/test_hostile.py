@@ -92,7 +92,9 @@ VALUES: Final = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(body=VALUES, words=st.sampled_from(COMMANDS))
 def test_any_json_is_an_answer(answers: Answers, body: Any, words: tuple[str, ...]) -> None:
     answers.status, answers.body, answers.headers = 200, json.dumps(body).encode(), {}
