@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource
 from packages.kubernetes_objects import a_deployment, a_pod, an_object
 from patience import until_true
 
@@ -69,5 +70,42 @@ async def test_the_progress_names_why_no_pod_can_be_made(ground: Any) -> None:
 
     await until_true(are_named)
     assert not applying.done(), applying.exception()
+    applying.cancel()
+    await asyncio.wait([applying])
+
+
+async def said_of(ground: Any, applying: asyncio.Task[Any], *parts: str) -> None:
+    """Return once one progress has all the parts; it must come while the step still waits."""
+
+    async def is_said() -> bool:
+        return applying.done() or any(all(part in each.message for part in parts) for each in ground.site.progress)
+
+    await until_true(is_said)
+    assert not applying.done(), applying.exception()
+
+
+async def test_the_progress_names_why_a_claim_is_not_bound_and_why_kubelet_starts_no_container(ground: Any) -> None:
+    """CR-025: a claim and a pod that starts say nothing themselves, only events about them do."""
+    size = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "missing-class", "resources": size}
+    claim = an_object("PersistentVolumeClaim", "data", spec=spec)
+    mounted = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    starting = a_deployment("late", pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    web = a_deployment(pod=a_pod(volumes=mounted), replicas=1)
+    applying = asyncio.create_task(ground.apply(claim, web, starting))
+    why = 'ProvisioningFailed: storageclass.storage.k8s.io "missing-class" not found'
+    place = f"PersistentVolumeClaim {ground.namespace}/data: "
+    await said_of(ground, applying, place + "not bound yet, " + why)
+    await said_of(
+        ground, applying, f"Deployment {ground.namespace}/web: ", ", pod web-", "unschedulable: ", place + why
+    )
+    pods = await ground.cluster.list(PODS, namespace=ground.namespace)
+    (late,) = [each["metadata"] for each in pods if each["metadata"]["name"].startswith("late-")]
+    about = {"apiVersion": "v1", "kind": "Pod", **{name: late[name] for name in ("namespace", "name", "uid")}}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    message = 'MountVolume.SetUp failed for volume "tls" : secret "tls" not found'
+    facts: dict[str, Any] = {"involvedObject": about, "type": "Warning", "reason": "FailedMount", "message": message}
+    await ground.create(an_object("Event", "late-1", **facts, firstTimestamp=now, lastTimestamp=now))
+    await said_of(ground, applying, f", pod {late['name']}: FailedMount: {message}")
     applying.cancel()
     await asyncio.wait([applying])

@@ -117,6 +117,17 @@ def test_the_error_of_the_failed_step_is_the_cause_and_retry_comes_first() -> No
     assert '"Create the virtual resources"' in tasks[0].text
 
 
+def test_a_cause_began_when_the_wait_named_it_and_not_when_the_wait_ended() -> None:
+    """The detail of the error has what the progress has said before, and more."""
+    waiting = running(is_of_machines=False)
+    said = "Deployment default/web: 0 of 1 ready, pod web-1: container c: ImagePullBackOff: Back-off pulling image"
+    report = task(waiting, "ready", said, obstacles=[said], saidAt="2026-11-20T12:00:06.000Z")
+    record = failed(waiting, "objects-not-ready", f"{said}, Available False, MinimumReplicasUnavailable: x")
+    assert cause(record, report).since == "2026-11-20T12:00:06.000Z"
+    other = {**report, "obstacles": ["Service default/front: no load balancer address yet"], "message": ""}
+    assert cause(record, other).since == "2026-11-20T12:00:09.000Z"
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "slug", "sentence"),
     [

@@ -14,6 +14,8 @@ from kubevnfm_lab.kubernetes.validation import quantity
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
 _CLASSES: Final = "storageclasses.storage.k8s.io"
+_CLASSES_KIND: Final = "storageclass.storage.k8s.io"
+"""How the controller names one in its events."""
 _COMPONENT: Final = "persistentvolume-controller"
 _CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 _VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
@@ -155,9 +157,13 @@ class Claims:
         return min(fitting, key=lambda v: quantity(v["spec"]["capacity"]["storage"]), default=None)
 
     def _provisioned_volume(self, claim: Obj) -> Obj | None:
-        storage_class = self._plane.store.get(_CLASSES, Key("", value_at(claim, "spec", "storageClassName") or ""))
+        name = value_at(claim, "spec", "storageClassName") or ""
+        storage_class = self._plane.store.get(_CLASSES, Key("", name))
         if storage_class is not None:
             return self._provision(claim, storage_class)
+        if name:
+            self._wait(claim, "ProvisioningFailed", f'{_CLASSES_KIND} "{name}" not found', kind="Warning")
+            return None
         message = "no persistent volumes available for this claim and no storage class is set"
         self._wait(claim, "FailedBinding", message)
         return None
@@ -171,7 +177,8 @@ class Claims:
             return None
         # Local volumes are made by hand and only bound.
         if storage_class["provisioner"] == "kubernetes.io/no-provisioner":
-            self._wait(claim, "FailedBinding", "no persistent volumes available for this claim")
+            message = "no volume plugin matched name: kubernetes.io/no-provisioner"
+            self._wait(claim, "ProvisioningFailed", message, kind="Warning")
             return None
         name = f"pvc-{claim['metadata']['uid']}"
         spec = claim["spec"]

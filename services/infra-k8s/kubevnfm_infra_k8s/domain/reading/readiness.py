@@ -287,7 +287,9 @@ def _job(body: Body, _: Observation) -> Verdict:
         return CURRENT
     if _is_true(body, "Failed"):
         return _failed(body, "Failed")
-    return in_progress(f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed")
+    ended = f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed"
+    fails = _count(body, "failed")
+    return in_progress(f"{ended}, {fails} failed" if fails else ended)
 
 
 def _service(body: Body, _: Observation) -> Verdict:

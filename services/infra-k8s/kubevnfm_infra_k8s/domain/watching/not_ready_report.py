@@ -23,7 +23,8 @@ async def not_ready(
 ) -> str:
     """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
     left = [key for key, verdict in verdicts.items() if not verdict.is_current]
-    warnings = await warnings_in(cluster, sorted({key.namespace or "default" for key in left}))
+    events = await events_in(cluster, sorted({key.namespace or "default" for key in left}))
+    warnings = list(filter(is_warning, events))
     made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
     return "; ".join(
         f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ())))}"
@@ -84,15 +85,18 @@ def age_order(event: Body) -> tuple[str, int]:
     return time, len(str(event.get("message") or ""))
 
 
-async def warnings_in(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
-    """Return the warnings of namespaces; none of one whose events cannot be read."""
+def is_warning(event: Body) -> bool:
+    """Return whether the event is a warning."""
+    return event.get("type") == "Warning"
 
-    async def events_in(namespace: str) -> Sequence[Body]:
+
+async def events_in(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
+    """Return the events of namespaces; none of one whose events cannot be read."""
+
+    async def events_of(namespace: str) -> Sequence[Body]:
         try:
             return await cluster.list(EVENTS, namespace=namespace)
-        except VnfmError:  # the report is useful without warnings too
+        except VnfmError:  # the report is useful without events too
             return []
 
-    return [
-        event for events in await each_of(namespaces, events_in) for event in events if event.get("type") == "Warning"
-    ]
+    return [event for events in await each_of(namespaces, events_of) for event in events]

@@ -123,7 +123,7 @@ class ReadinessWait:
         # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
-        pods = StuckPods(self.cluster, self.vnf_instance_id)
+        pods = StuckPods(self.cluster, self.vnf_instance_id, self.clock)
         unseen = UnseenResources(self.settle_s)
         limits = dict(limits)
         async with (

@@ -1,30 +1,47 @@
 """Adds to the verdicts on workloads why a pod of theirs does not start, or cannot be made (capi.md CR-025).
 
-The pod says the first, an event of the workload's controller the second: a quota, Pod Security, a missing ServiceAccount.
+The pod says the first itself, or kubelet by a warning about it: a volume that cannot be mounted, a network plugin that fails, a probe.
+An event of the workload's controller says the second: a quota, Pod Security, a missing ServiceAccount. Why a claim is not bound, and a
+pod waits for it, only an event of the claim says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kubevnfm_kit.clock import Clock, machine_now
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.objects import MACHINE_OWNERS, WORKLOADS, Body, ObjectKey, condition, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import (
+    CLAIMS,
+    MACHINE_OWNERS,
+    WORKLOADS,
+    Body,
+    ObjectKey,
+    condition,
+    field_at,
+    name_of,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
-from kubevnfm_infra_k8s.domain.reading.readiness import trouble_of_pod
+from kubevnfm_infra_k8s.domain.reading.readiness import age_s, trouble_of_pod
 from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_parts
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
-from kubevnfm_infra_k8s.domain.watching.not_ready_report import age_order, warnings_in
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import age_order, events_in, is_warning
+from kubevnfm_infra_k8s.domain.watching.unbound_claims import claims_of_pod, why_unbound
 
 LOOK_EVERY_S: Final = 5.0
 """A pod that fails changes nothing in its Deployment, so the watch of that shows nothing."""
 _SILENT: Final = frozenset({("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job")})
 """The kinds without a condition for it; `readiness` reads that of the others."""
 _OWNERS: Final = WORKLOADS - MACHINE_OWNERS - {("", "Pod")} | {("batch", "Job")}
+_CLAIM: Final = ("", CLAIMS.kind)
+_UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
+"""How the scheduler says that a claim of the pod is not bound; it names none."""
 
 
 @dataclass
@@ -33,20 +50,21 @@ class StuckPods:
 
     cluster: Cluster
     vnf_instance_id: str
+    clock: Clock
     _reasons: Mapping[ObjectKey, str] = field(default_factory=dict)
     _read_at: float | None = None
 
     async def explain(
         self, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body], *, is_last: bool
     ) -> Mapping[ObjectKey, Verdict]:
-        """Return the verdicts on workloads that are not ready, each with a pod that does not start and its reason.
+        """Return the verdicts on workloads and claims that are not ready, each with the reason: of a workload, that of a pod.
 
         The pods are read every `LOOK_EVERY_S` seconds, and when this is the last look.
         """
         waiting = {
             key: bodies[key]
             for key, verdict in verdicts.items()
-            if key.group_kind in _OWNERS and not verdict.is_current and key in bodies
+            if key.group_kind in _OWNERS | {_CLAIM} and not verdict.is_current and key in bodies
         }
         now = asyncio.get_running_loop().time()
         if waiting and (is_last or self._read_at is None or now - self._read_at >= LOOK_EVERY_S):
@@ -57,42 +75,78 @@ class StuckPods:
             if key in waiting
         }
 
-    async def _read(self, workloads: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, str]:
+    async def _read(self, waiting: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, str]:
+        workloads = {key: body for key, body in waiting.items() if key.group_kind != _CLAIM}
+        claims = waiting.keys() - workloads.keys()
         try:
-            found = await running_parts(self.cluster, self.vnf_instance_id, workloads)
+            found = await running_parts(self.cluster, self.vnf_instance_id, workloads) if workloads else None
         except VnfmError:  # credentials may not permit to read pods; the verdict is useful without them too
-            return {}
+            found = None
         by_uid = {uid_of(body): key for key, body in workloads.items()}
-        owned = owned_parts(by_uid, found)
+        owned = owned_parts(by_uid, found) if found is not None else []
+        stuck: dict[ObjectKey, tuple[Body, str]] = {}
+        starting: dict[ObjectKey, Body] = {}
         # The newest pod shows what is wrong now; older ones can belong to an earlier version of the workload.
-        reasons: dict[ObjectKey, str] = {}
         for pod, owner in sorted(owned, key=lambda each: _created(each[0]), reverse=True):
-            trouble = trouble_of_pod(pod) if is_running(pod) else None
+            if not is_running(pod) or _is_ready(pod):
+                continue
+            trouble = trouble_of_pod(pod)
             if trouble is not None:
-                reasons.setdefault(by_uid[owner], f"pod {pod['metadata']['name']}: {trouble}")
-        return {**await self._without_pods(workloads, owned, reasons.keys()), **reasons}
-
-    async def _without_pods(
-        self, workloads: Mapping[ObjectKey, Body], owned: Sequence[tuple[Body, str]], explained: Collection[ObjectKey]
-    ) -> Mapping[ObjectKey, str]:
-        """Return why controllers cannot make the next pod, for workloads of which all pods that exist are ready."""
-        starting = {owner for pod, owner in owned if is_running(pod) and not _is_ready(pod)}
-        lacking = {
-            uid_of(body): key
-            for key, body in workloads.items()
-            if key.group_kind in _SILENT and key not in explained and uid_of(body) not in starting
+                stuck.setdefault(by_uid[owner], (pod, trouble))
+            else:
+                starting.setdefault(by_uid[owner], pod)
+        reasons = {key: f"pod {name_of(pod)}: {trouble}" for key, (pod, trouble) in stuck.items()}
+        unbound = {key: claims_of_pod(pod) for key, (pod, trouble) in stuck.items() if _UNBOUND in trouble}
+        silent = [
+            key
+            for key in workloads
+            if found is not None and key.group_kind in _SILENT and key not in stuck and key not in starting
+        ]
+        # A moment after its start a pod has no trouble yet.
+        late = {
+            key: pod
+            for key, pod in starting.items()
+            if key not in stuck and age_s(pod, machine_now(self.clock)) >= LOOK_EVERY_S
         }
-        if not lacking:
-            return {}
-        newest = {owner: max(_created(pod) for pod, each in owned if each == owner) for _, owner in owned}
-        reasons: dict[ObjectKey, str] = {}
-        events = await warnings_in(self.cluster, sorted({key.namespace for key in lacking.values()}))
-        for event in sorted(events, key=age_order):
-            uid = str(field_at(event, "involvedObject", "uid"))
-            # One from before the newest pod is over.
-            if uid in lacking and event.get("reason") == "FailedCreate" and age_order(event)[0] >= newest.get(uid, ""):
-                reasons[lacking[uid]] = f"FailedCreate: {event.get('message', '')}"
-        return reasons
+        asked = {*claims, *unbound, *silent, *late}
+        if not asked:
+            return reasons
+        events = sorted(await events_in(self.cluster, sorted({key.namespace for key in asked})), key=age_order)
+        said = why_unbound(events)
+        for key, wanted in unbound.items():
+            reasons[key] = "; ".join([reasons[key], *(f"{claim}: {said[claim]}" for claim in wanted if claim in said)])
+        return {
+            **{claim: said[claim] for claim in claims if claim in said},
+            **_not_made(events, {uid_of(workloads[key]): key for key in silent}, owned),
+            **_warned(events, late),
+            **reasons,
+        }
+
+
+def _not_made(
+    events: Sequence[Body], lacking: Mapping[str, ObjectKey], owned: Sequence[tuple[Body, str]]
+) -> Mapping[ObjectKey, str]:
+    """Return why controllers cannot make the next pod, for workloads of which all pods that exist are ready."""
+    newest = {owner: max(_created(pod) for pod, each in owned if each == owner) for _, owner in owned}
+    reasons: dict[ObjectKey, str] = {}
+    for event in filter(is_warning, events):
+        uid = str(field_at(event, "involvedObject", "uid"))
+        # One from before the newest pod is over.
+        if uid in lacking and event.get("reason") == "FailedCreate" and age_order(event)[0] >= newest.get(uid, ""):
+            reasons[lacking[uid]] = f"FailedCreate: {event.get('message', '')}"
+    return reasons
+
+
+def _warned(events: Sequence[Body], late: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, str]:
+    """Return the newest warning about the pods that are not ready yet, by workload."""
+    by_uid = {uid_of(pod): (key, name_of(pod)) for key, pod in late.items()}
+    reasons: dict[ObjectKey, str] = {}
+    for event in filter(is_warning, events):
+        uid = str(field_at(event, "involvedObject", "uid"))
+        if uid in by_uid:
+            key, name = by_uid[uid]
+            reasons[key] = f"pod {name}: {event.get('reason', '')}: {event.get('message', '')}"
+    return reasons
 
 
 def _is_ready(pod: Body) -> bool:

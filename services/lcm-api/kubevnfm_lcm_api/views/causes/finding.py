@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -44,6 +45,8 @@ _RESOURCE: Final = re.compile(rf"{BEGIN}({NAME}) \(OS::\w{{1,40}}::(\w{{1,40}})\
 _STACK: Final = re.compile(rf"\bstack (?:named )?({NAME})(?=[: ])")
 _NODE: Final = re.compile(rf"\bnode ({NAME}): ")
 _LATE: Final = re.compile(rf"{BEGIN}({NAME}): (?:False|Unknown) ")
+_OF_PODS: Final = re.compile(r"FailedCreate: ")
+"""How the controller of a workload says that a pod of it is refused."""
 _OURS: Final = frozenset({"Nfvo", "Service", "Broker", "Database", "Package", "Receiver"})
 """Kinds of objects that are in no VIM."""
 _WITHOUT_NAMESPACE: Final = frozenset(
@@ -58,11 +61,30 @@ def cause_of(situation: Situation) -> Cause | None:
     # The deepest reason counts: that something took too long is one only where nothing else is known.
     for is_shallow in (False, True):
         for each in found:
-            fits = _fitting(each.code or (_WAITS if each.is_sign else ""), each.text[:_SEARCHED], is_shallow)
+            fits = _fit(each, is_shallow)
             if fits is not None and (each.is_sign or not fits[0].is_shallow):
-                return _explained(each, *fits, situation)
+                return _explained(replace(each, since=_since(each, fits[0], found)), *fits, situation)
     sign = next((each for each in found if each.is_sign), None)
     return None if sign is None else _as_reported(sign)
+
+
+def _since(report: Evidence, rule: Rule, found: Sequence[Evidence]) -> str | None:
+    """Return when the cause began: an error comes at the end of a wait that has named it before."""
+    if report.is_wait:
+        return report.since
+    earlier = [
+        each.since
+        for each in found
+        if each.since
+        and each.step is report.step
+        and (fits := _fit(each, rule.is_shallow))
+        and fits[0].slug == rule.slug
+    ]
+    return min(earlier, default=report.since)
+
+
+def _fit(report: Evidence, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
+    return _fitting(report.code or (_WAITS if report.is_sign else ""), report.text[:_SEARCHED], is_shallow)
 
 
 def best_task(cause: Cause | None) -> Task:
@@ -112,6 +134,7 @@ def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[st
     begin, end = (match.start(), match.end()) if match is not None else (0, 0)
     subject = _last(_SUBJECT, text, begin) or _SUBJECT.search(text)
     kind, namespace, name = subject.groups() if subject is not None else ("", "", "")
+    whole = "a pod of " if kind and _OF_PODS.search(text, subject.end() if subject is not None else 0, begin) else ""
     pod = _last(_POD, text, end)
     pod_name = pod[1] or pod[2] if pod is not None else name if kind == "Pod" else ""
     container, resource = _last(_CONTAINER, text, end), _last(_RESOURCE, text, end)
@@ -121,7 +144,7 @@ def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[st
         "kind": kind,
         "namespace": namespace or "",
         "name": named(name),
-        "thing": f"{kind} {named(name)}" if kind else "an object",
+        "thing": f"{whole}{kind} {named(name)}" if kind else "an object",
         "pod_name": named(pod_name),
         "pod": f"pod {named(pod_name)}" if pod_name else f"a pod of {kind} {named(name)}" if kind else "a pod",
         "container": f"container {named(container[1] or container[2])}" if container is not None else "a container",

@@ -12,6 +12,8 @@ NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._:/@-]{0,198}[A-Za-z0-9])?"
 """The name of an object, an image, a host: bounded, and without a space."""
 OBJECT: Final = r"[a-z0-9][a-z0-9.-]{0,252}"
 """The name of a Kubernetes object."""
+ON_NODES: Final = r"0/(?P<nodes>\d{1,6}) nodes are available:.{0,600}?"
+"""How the scheduler begins."""
 BEGIN: Final = r"(?<![\w./:@-])"
 """Before a `NAME` with which a pattern begins: one try for each word, so that a search takes linear time."""
 

@@ -40,7 +40,10 @@ def sentence(text: str) -> str:
     ended = flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
     first, rest = ended[:1], ended[1:]
     # Names of programs and services keep their case.
-    is_name = re.match(r"(?:kubeadm|kubelet|etcd|sshd|dpkg|infra-|lcm-|mgmt-|vim-registry|https?:)", ended) is not None
+    is_name = (
+        re.match(r"(?:kubeadm|kubelet|etcd|sshd|dpkg|infra-|lcm-|additionalParams|mgmt-|vim-registry|https?:)", ended)
+        is not None
+    )
     return ended if is_name else first.upper() + rest
 
 
@@ -70,6 +73,8 @@ def named(text: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return a duration for people: ``45 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 1:
+        return "less than 1 s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

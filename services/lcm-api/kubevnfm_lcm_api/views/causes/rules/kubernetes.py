@@ -44,7 +44,7 @@ KUBERNETES: Final = (
             r"connection refused": "it refuses the connection",
             r"no such host|service \\?\"[^\"]{1,200}\" not found": "its Service does not exist",
             r"x509": "its certificate is not trusted",
-            r"deadline exceeded|timeout|Timeout": "it does not answer in time",
+            r"deadline exceeded|timeout|Timeout": "the call timed out",
             r"": "the call fails",
         },
     ),
@@ -193,9 +193,15 @@ KUBERNETES: Final = (
     ),
     # --- deletions
     rule(
+        "object-in-use",
+        "{thing} is not deleted: a pod still uses it.",
+        "Delete the pods of others that use it",
+        text=r"held by kubernetes\.io/pvc-protection",
+    ),
+    rule(
         "finalizer-holds",
         "{thing} is not deleted: the finalizer {finalizer} holds it, and its controller does not remove it.",
-        "Let the controller of the finalizer run, or retry with additionalParams.capi.force_remove_finalizers",
+        "Let the controller of the finalizer run, or remove the finalizer from the object",
         text=rf"(?:: |, )held by (?P<finalizer>{NAME})(?= since|[,;]|$)",
     ),
     rule(
@@ -213,41 +219,6 @@ KUBERNETES: Final = (
         about="Namespace",
     ),
     # --- objects that do not become ready
-    rule(
-        "storage-class-missing",
-        "The claim[ {name}] is not bound: the storage class {storage_class} does not exist.",
-        "Create the storage class, or name another one in the package",
-        text=rf"storageclass\.storage\.k8s\.io \\?\"(?P<storage_class>{NAME})\\?\" not found",
-        about="PersistentVolumeClaim",
-    ),
-    rule(
-        "storage-class-missing",
-        "The claim[ {name}] is not bound: it names no storage class, and the cluster has no default one.",
-        "Make a storage class the default, or name one in the package",
-        text=r"no persistent volumes available for this claim and no storage class is set",
-        about="PersistentVolumeClaim",
-    ),
-    rule(
-        "volume-not-bound",
-        "The claim[ {name}] is not bound: {said}",
-        "Look at the provisioner of its storage class",
-        text=r"ProvisioningFailed: (?P<said>.{1,300})",
-        about="PersistentVolumeClaim",
-    ),
-    rule(
-        "volume-not-bound",
-        "The claim[ {name}] is not bound to a volume yet.",
-        "Look at the provisioner of its storage class, or create a volume that fits",
-        text=r"PersistentVolumeClaim \S{1,300}: not bound yet",
-        about="PersistentVolumeClaim",
-    ),
-    rule(
-        "volume-lost",
-        "The volume of the claim[ {name}] is lost.",
-        "Restore the volume, or delete the claim",
-        text=r"PersistentVolumeClaim \S{1,300}: its volume is lost",
-        about="PersistentVolumeClaim",
-    ),
     rule(
         "load-balancer-pending",
         "The Service[ {name}] gets no address: no load balancer has given it one.",
@@ -339,6 +310,12 @@ KUBERNETES: Final = (
         code="object-refused",
         text=rf"[A-Z]\w{{1,80}} {NAME}(?: \([^)]{{1,200}}\))?: {_SAID}",
         best="rollback",
+    ),
+    rule(
+        "resource-not-ready",
+        "{thing} is not ready: {said}",
+        "Look at what its controller says, and remove the cause",
+        text=r"(?<![A-Za-z])Ready False, (?P<said>[A-Z]\w{0,100}(?:: .{1,300})?)",
     ),
     rule(
         "rollout-too-slow",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, rule
-
-_ON_NODES: Final = r"0/(?P<nodes>\d{1,6}) nodes are available:.{0,600}?"
+from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, ON_NODES, rule
 
 PODS: Final = (
     rule(
@@ -67,40 +65,40 @@ PODS: Final = (
         text=r"(?:FailedAttachVolume|FailedMount): (?P<said>.{1,300})",
         about="Pod",
     ),
-    # --- no node takes it
     rule(
-        "volume-not-bound",
-        "{pod} waits for a volume: {why}.",
-        "Create the storage class or the volume that the claim asks for",
-        text=rf"{_ON_NODES}(?:unbound immediate PersistentVolumeClaims|didn't find available persistent volumes|volume node affinity conflict"
-        r"|had volume node affinity|bind to the claim|persistentvolumeclaim .{1,100} not found)",
+        "probe-fails",
+        "{pod} runs, but is not ready: its {probe} probe fails: {said}",
+        "Read the log of the container; correct the probe in the package, or what it asks for",
+        text=r"Unhealthy: (?P<probe>Readiness|Liveness|Startup) probe (?:failed|errored(?: and resulted in unknown state)?): (?P<said>.{1,300})",
         about="Pod",
-        words={
-            r"volume node affinity": "its volume is on a node or in a zone in which the pod does not fit",
-            r"persistentvolumeclaim .{1,100} not found": "its claim does not exist",
-            r"didn't find available": "no persistent volume fits its claim",
-            r"": "its claim is not bound",
-        },
     ),
+    # --- no node takes it
     rule(
         "nodes-full",
         "No node has room for {pod}: not enough {resource} on {full} of {nodes} node(s).",
         "Add nodes, free resources, or ask for less in the package",
-        text=rf"{_ON_NODES}(?P<full>\d{{1,6}}) Insufficient (?P<resource>{NAME})",
+        text=rf"{ON_NODES}(?P<full>\d{{1,6}}) Insufficient (?P<resource>{NAME})",
         about="Pod",
     ),
     rule(
         "nodes-full",
         "No node has room for {pod}: {full} of {nodes} node(s) run as many pods as they may.",
         "Add nodes, free resources, or ask for less in the package",
-        text=rf"{_ON_NODES}(?P<full>\d{{1,6}}) Too many pods",
+        text=rf"{ON_NODES}(?P<full>\d{{1,6}}) Too many pods",
+        about="Pod",
+    ),
+    rule(
+        "pod-unschedulable",
+        "No node takes {pod}, of {nodes} nodes each for a reason of its own: {said}",
+        "Make one of these nodes fit, add nodes that fit, or change what the package asks of nodes",
+        text=r"0/(?P<nodes>\d{1,6}) nodes are available: (?P<said>\d{1,6} node\(s\) [^,]{1,200}, \d{1,6} node\(s\) .{1,300}?)\.(?: no new claims| preemption|[;,]|$)",
         about="Pod",
     ),
     rule(
         "nodes-not-matching",
         "No node fits {pod}: {why}.",
         "Label nodes as the package asks, add such nodes, or change the rule in the package",
-        text=rf"{_ON_NODES}didn't (?:match|satisfy) (?:[Pp]od|existing pods)",
+        text=rf"{ON_NODES}didn't (?:match|satisfy) (?:[Pp]od|existing pods)",
         about="Pod",
         words={
             r"anti-affinity": "its rule of anti-affinity excludes all nodes",
@@ -113,35 +111,35 @@ PODS: Final = (
         "port-in-use",
         "No node has the host port of {pod} free.",
         "Free the port on a node, or choose another one in the package",
-        text=rf"{_ON_NODES}didn't have free ports",
+        text=rf"{ON_NODES}didn't have free ports",
         about="Pod",
     ),
     rule(
         "node-not-ready",
         "No node takes {pod}: a node is {taint}.",
         "Look at the node: kubelet, network plugin, memory and disk",
-        text=rf"{_ON_NODES}untolerated taint(?:\(s\))? ?\{{node\.kubernetes\.io/(?P<taint>not-ready|unreachable|disk-pressure|memory-pressure|pid-pressure|network-unavailable)",
+        text=rf"{ON_NODES}untolerated taint(?:\(s\))? ?\{{node\.kubernetes\.io/(?P<taint>not-ready|unreachable|disk-pressure|memory-pressure|pid-pressure|network-unavailable)",
         about="Pod",
     ),
     rule(
         "nodes-cordoned",
         "No node takes {pod}: {cordoned} of {nodes} node(s) are cordoned.",
         "Uncordon the nodes (kubectl uncordon)",
-        text=rf"{_ON_NODES}(?P<cordoned>\d{{1,6}}) node\(s\) were unschedulable",
+        text=rf"{ON_NODES}(?P<cordoned>\d{{1,6}}) node\(s\) were unschedulable",
         about="Pod",
     ),
     rule(
         "nodes-tainted",
         "No node takes {pod}: it does not tolerate the taint {taint}.",
         "Remove the taint, add nodes without it, or let the package tolerate it",
-        text=rf"{_ON_NODES}untolerated taint(?:\(s\))? ?\{{(?P<taint>{NAME})",
+        text=rf"{ON_NODES}untolerated taint(?:\(s\))? ?\{{(?P<taint>{NAME})",
         about="Pod",
     ),
     rule(
         "nodes-tainted",
         "No node takes {pod}: it does not tolerate their taints.",
         "Remove the taint, add nodes without it, or let the package tolerate it",
-        text=rf"{_ON_NODES}untolerated taint",
+        text=rf"{ON_NODES}untolerated taint",
         about="Pod",
     ),
     rule(
@@ -178,7 +176,7 @@ PODS: Final = (
     ),
     rule(
         "limit-range",
-        "A LimitRange of the namespace does not allow the pod: {said}",
+        "A LimitRange of the namespace does not allow {thing}: {said}",
         "Ask for other resources in the package, or change the LimitRange",
         text=r"(?P<said>\b(?:maximum|minimum|max|min) \S{1,60} (?:usage|limit to request ratio) per (?:Container|Pod|PersistentVolumeClaim).{1,150})",
         best="rollback",
@@ -213,6 +211,13 @@ PODS: Final = (
         text=rf"(?:{BEGIN}(?:(?P<namespace>{OBJECT})/)?(?P<evicted>{OBJECT}) \()?[Cc]annot evict pod as it would violate the pod's disruption budget",
         about="Pod",
         named="evicted",
+    ),
+    rule(
+        "job-failed",
+        "Pods of the Job[ {name}] end with errors, {fails} so far; it makes others until its back-off limit.",
+        "Read the logs of its pods, and correct the cause",
+        text=r"\bJob \S{1,300}: \d{1,9} of \d{1,9} completed, (?P<fails>\d{1,9}) failed",
+        about="Job",
     ),
     rule(
         "job-failed",
