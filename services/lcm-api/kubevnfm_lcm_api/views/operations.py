@@ -15,6 +15,7 @@ from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
+from kubevnfm_lcm_api.lifecycle.core.progress import TIMES
 from kubevnfm_lcm_api.lifecycle.core.states import CAN_BE_ROLLED_BACK
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.earlier_runs import usual_s
@@ -46,7 +47,8 @@ async def _view(request: web.Request) -> JsonObject:
     runs = (await views(request).earlier_runs.by_plan([record]))[record.plan]
     nodes: dict[str, list[JsonObject]] = {}
     for task in tasks:
-        nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
+        shown = {name: value for name, value in task.items() if name not in {"node", TIMES}}
+        nodes.setdefault(task["node"], []).append(shown)
     root, now = api_root(request), context(request).clock.now()
     occ = record.occ
     return {

@@ -9,6 +9,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.progress import obstacles_of
 
 _OPEN: Final = frozenset({"started", "progressed"})
 _WAIT: Final = "wait"
@@ -36,10 +37,12 @@ def _steps(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> Iterator[Js
             continue
         if task["task"] == _WAIT and task.get("since"):
             # The message has the time in front of the reason.
-            texts, since = [task["message"].partition(f"{task['since']}: ")[2] or task["message"]], task["since"]
+            found: Sequence[tuple[str, str]] = [
+                (task["message"].partition(f"{task['since']}: ")[2] or task["message"], task["since"])
+            ]
         else:
-            texts, since = task.get("obstacles") or [task["message"]], task.get("saidAt") or task["updatedAt"]
-        for text in texts:
+            found = obstacles_of(task)
+        for text, since in found:
             yield {
                 "step": task["step"],
                 **({"node": task["node"]} if task["node"] else {}),

@@ -76,9 +76,13 @@ async def test_an_operation_is_shown_with_its_plan_its_waits_and_the_time_left(w
     stuck = ["Deployment default/web: 0 of 2 ready", "Service default/web: no address"]
     ready = {"task": "ready", "state": "progressed", "message": stuck[1], "obstacles": stuck}
     await report(world, phase, **ready)
+    before = [(wait["text"], wait["since"]) for wait in (await view(world, operation_id))["waits"][2:]]
+    later = ["Deployment default/web: 1 of 2 ready", stuck[1]]
+    await report(world, phase, **{**ready, "message": later[0], "obstacles": later})
     shown = await view(world, operation_id)
-    found = [(wait["task"], wait["text"]) for wait in shown["waits"][2:]]
-    assert found == [("ready", stuck[0]), ("ready", stuck[1])]
+    found = {wait["text"]: wait["since"] for wait in shown["waits"][2:]}
+    assert (list(found), [text for text, _ in before]) == ([stuck[1], later[0]], stuck)
+    assert found[stuck[1]] == before[1][1] < found[later[0]]
     del shown["waits"][2:]
     of_step = {"step": phase.stepid}
     assert shown["waits"] == [

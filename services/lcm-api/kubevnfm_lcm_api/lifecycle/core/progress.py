@@ -23,6 +23,10 @@ _WRITE_ATTEMPTS: Final = 10
 """Lost races before an event is dropped: progress is shown to people, and the next event replaces it."""
 
 
+TIMES: Final = "obstacleTimes"
+"""The attribute of a task with the time since when each of its obstacles is one; `obstacles_of` reads it."""
+
+
 class Progress:
     """One small document for each operation, step, node and task; written with each event, read by operation."""
 
@@ -51,7 +55,7 @@ class Progress:
             **({"done": event.done, "total": event.total} if event.total is not None else {}),
             **({"durationS": event.duration_s} if event.duration_s is not None else {}),
             **({"code": event.code} if event.code else {}),
-            **({"obstacles": list(event.obstacles)} if event.obstacles else {}),
+            **({"obstacles": list(event.obstacles), TIMES: [moment] * len(event.obstacles)} if event.obstacles else {}),
             **({"since": rfc3339(event.since)} if event.since is not None else {}),
             **({"tries": event.tries} if event.tries is not None else {}),
         }
@@ -105,9 +109,22 @@ class Progress:
         return tasks
 
 
+def obstacles_of(task: JsonObject) -> Sequence[tuple[str, str]]:
+    """Return what a task that has not ended waits for, and since when: its obstacles if it has named some, or its message."""
+    said = str(task.get("saidAt") or task.get("startedAt") or task.get("updatedAt") or "")
+    texts = task.get("obstacles") or []
+    times = task.get(TIMES) or [said] * len(texts)
+    return list(zip(texts, times, strict=True)) or [(str(task.get("message", "")), said)]
+
+
 def _merged(before: JsonMapping, body: JsonObject) -> JsonObject:
-    """Return the document of a task with a later event: its start, and since when it has its message, stay."""
+    """Return the document of a task with a later event: its start, and since when it says what it says, stay."""
     earlier = {name: before[name] for name in ("startedAt",) if name in before and name not in body}
-    is_same = (before["message"], before.get("attempt")) == (body["message"], body["attempt"])
+    is_same_attempt = before.get("attempt") == body["attempt"]
+    is_same = is_same_attempt and before["message"] == body["message"]
     said = {"saidAt": before["saidAt"]} if is_same and "saidAt" in before else {}
-    return {**body, **earlier, **said}
+    merged = {**body, **earlier, **said}
+    if TIMES in body and is_same_attempt:
+        known = dict(zip(before.get("obstacles", ()), before.get(TIMES, ()), strict=False))
+        merged[TIMES] = [known.get(text, body["updatedAt"]) for text in body["obstacles"]]
+    return merged

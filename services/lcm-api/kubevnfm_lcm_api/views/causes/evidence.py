@@ -12,6 +12,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState as S
 
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.core.progress import obstacles_of
 from kubevnfm_lcm_api.views.causes.situation import Situation
 from kubevnfm_lcm_api.views.causes.wording import duration
 
@@ -97,11 +98,10 @@ def _tasks(situation: Situation) -> Iterator[Evidence]:
     for task, step in newest:
         if task.get("task") == _WAIT_TASK or (is_open := _is_open(task, step)) is None:
             continue
-        since = task.get("saidAt") or task.get("startedAt") or task.get("updatedAt")
-        texts = [*(task.get("obstacles") or ()), str(task.get("message", ""))]
-        for text in texts:
+        said = (str(task.get("message", "")), str(task.get("saidAt") or ""))
+        for text, since in dict.fromkeys([*obstacles_of(task), said]):
             if text:
-                yield Evidence("", text, step, task.get("node") or None, since, is_wait=is_open, is_sign=False)
+                yield Evidence("", text, step, task.get("node") or None, since or None, is_wait=is_open, is_sign=False)
 
 
 def _is_open(task: JsonObject, step: PlannedStep) -> bool | None:
