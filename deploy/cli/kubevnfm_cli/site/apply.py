@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from kubevnfm_cli.faults import CONFLICT, DONE, FAILED, STOPPED, Fault
@@ -177,7 +177,7 @@ class Run:
 
     def _planned(self, entry: Entry, result: Result) -> Plan:
         plan = KINDS[entry.key.section].plan(self.world, entry)
-        self.world.things[entry.key] = plan.thing
+        self.world.things[entry.key] = replace(plan.thing, will_change=bool(plan.steps))
         _describe(plan, result)
         return plan
 

@@ -7,6 +7,7 @@ the mark shows (a change of external links): what an interrupted call has left i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,10 +15,11 @@ from typing import Any, Final
 from kubevnfm_cli.faults import Fault
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject, part
+from kubevnfm_cli.names import did_you_mean
 from kubevnfm_cli.site.difference import differences
 from kubevnfm_cli.site.model import MARK, Entry, Key
 from kubevnfm_cli.site.plans import Plan, Step, taken
-from kubevnfm_cli.site.secrets import digest, revealed
+from kubevnfm_cli.site.secrets import digest
 from kubevnfm_cli.site.vims import LONG_TYPES, vim_of_instance, vim_of_name
 from kubevnfm_cli.site.world import OPEN_STATES, Conflicts, Thing, World, failure_text
 
@@ -64,9 +66,7 @@ class _Look:
 
     def check(self, task: str, body: Mapping[str, Any]) -> None:
         """Have the gateway check an operation, which does not begin. Raises Refused."""
-        path = path_of("vnflcm", "v2", "vnf_instances", self.id, task)
-        found = self.world.gateway.call("POST", path, dict(body), query={"dry_run": "true"}).object()
-        self.world.warn(self.entry.key, found.get("warnings"))
+        self.world.check(self.entry.key, "POST", path_of("vnflcm", "v2", "vnf_instances", self.id, task), dict(body))
 
     def operation(
         self, verb: str, task: str, body: Mapping[str, Any], differences: Sequence[str], *, is_last: bool = False
@@ -80,6 +80,10 @@ class _Look:
         """Modify the information; the end is always awaited, as other operations would be refused before it."""
         reply = self.world.write("PATCH", path_of("vnflcm", "v2", "vnf_instances", self.id), dict(body))
         self._end(reply.headers.get("Location"), is_needed=True)
+
+    def check_modification(self, body: Mapping[str, Any]) -> None:
+        """Have the gateway check a modification, which does not begin. Raises Refused."""
+        self.world.check(self.entry.key, "PATCH", path_of("vnflcm", "v2", "vnf_instances", self.id), dict(body))
 
     def _end(self, location: str | None, *, is_needed: bool) -> None:
         operation_id = str(location).rstrip("/").rsplit("/", 1)[-1]
@@ -122,7 +126,7 @@ class Instances:
                     Step(
                         "instantiate",
                         lambda: look.start("instantiate", _instantiation(look)),
-                        check=lambda: look.check("instantiate", _instantiation(look)),
+                        check=(lambda: _check_instantiation(look)) if found["vnfdId"] == vnfd_id else None,
                         is_last="scale" not in entry.body,
                     ),
                 ],
@@ -143,8 +147,8 @@ class Instances:
         delete = Step("delete", lambda: world.write("DELETE", path), is_last=True)
         if found["instantiationState"] == "NOT_INSTANTIATED":
             return Plan(thing, [delete])
-        body = revealed(entry.body.get("termination", _TERMINATION))
-        return Plan(thing, [Step("terminate", lambda: _terminate(look, {**_TERMINATION, **body})), delete])
+        body = {**_TERMINATION, **entry.body.get("termination", {})}
+        return Plan(thing, [Step("terminate", lambda: _terminate(look, body)), delete])
 
 
 def _not_yet() -> None:
@@ -237,13 +241,18 @@ def _mark_of(entry: Entry, site: str) -> dict[str, str]:
     return {"site": site, "name": entry.name, "parameters": digest(requested), "links": digest(links)}
 
 
+class NotYet(Conflicts):
+    """The VIM of an instance is one that the site will make."""
+
+
 def _vim(world: World, entry: Entry) -> Mapping[str, Any] | None:
-    """Return id and type of the VIM that an entry names; None if it names none. Raises Conflicts."""
+    """Return id and type of the VIM that an entry names; None if it names none. Raises Conflicts, NotYet."""
     body = entry.body
     if "vimOf" in body:
         own = cluster_of(world, body["vimOf"])
         if own is None:
-            raise Conflicts(
+            is_made = world.thing(Key("instances", body["vimOf"])).will_change
+            raise (NotYet if is_made else Conflicts)(
                 f"{entry.place('vimOf')}: {body['vimOf']} has registered no VIM: it is no cluster, or is not instantiated"
             )
         return own
@@ -254,16 +263,19 @@ def _vim(world: World, entry: Entry) -> Mapping[str, Any] | None:
     thing = world.thing(Key(section, name))
     if thing.id is not None:
         return {"vimId": thing.id, "vimType": thing.facts["vimType"]}
-    outside = vim_of_name(world, name) if section == "vims" and Key(section, name) not in world.site.entries else None
+    if Key(section, name) in world.site.entries:
+        raise NotYet(f"{entry.place(section.removesuffix('s'))}: {name} is not registered yet")
+    outside = vim_of_name(world, name)
     if outside is None:
-        raise Conflicts(f"{entry.place('vim')}: no VIM {name} is registered, and the site has none of this name")
+        near = did_you_mean(name, [key.name for key in world.site.entries if key.section == section])
+        raise Conflicts(f"{entry.place('vim')}: no VIM {name} is registered, and the site has none of this name{near}")
     return {"vimId": str(outside["id"]), "vimType": LONG_TYPES[str(outside["type"])]}
 
 
 def _create(world: World, entry: Entry, vnfd_id: str | None) -> None:
     if vnfd_id is None:
         raise Conflicts(f"{entry.place('package')}: the package is not onboarded")
-    metadata = {**revealed(entry.body.get("metadata", {})), MARK: _mark_of(entry, world.site.name)}
+    metadata = {**entry.body.get("metadata", {}), MARK: _mark_of(entry, world.site.name)}
     body = {"vnfdId": vnfd_id, "vnfInstanceName": entry.name, "metadata": metadata}
     if "vnfInstanceDescription" in entry.body:
         body["vnfInstanceDescription"] = entry.body["vnfInstanceDescription"]
@@ -271,12 +283,17 @@ def _create(world: World, entry: Entry, vnfd_id: str | None) -> None:
 
 
 def _instantiation(look: _Look) -> dict[str, Any]:
-    """Return the body of the instantiation. Raises Conflicts if its VIM is not there."""
-    body: dict[str, Any] = revealed({name: look.body[name] for name in _REQUESTED if name in look.body})
+    """Return the body of the instantiation. Raises Conflicts if its VIM is not there, NotYet if the site will make it."""
+    body = {name: look.body[name] for name in _REQUESTED if name in look.body}
     vim = _vim(look.world, look.entry)
     if vim is not None:
         body["vimConnectionInfo"] = {"site": dict(vim)}
     return body
+
+
+def _check_instantiation(look: _Look) -> None:
+    with contextlib.suppress(NotYet):
+        look.check("instantiate", _instantiation(look))
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
@@ -312,14 +329,18 @@ def _refusals(look: _Look, vnfd_id: str | None) -> Iterator[str]:
 def _vim_refusal(look: _Look) -> Iterator[str]:
     if not {"vim", "region", "vimOf"} & set(look.body):
         return
+    stays = "vim: the VNF is on another VIM, where it stays: delete it, and apply again"
     try:
         wanted = _vim(look.world, look.entry)
+    except NotYet:
+        yield stays
+        return
     except Fault as fault:
         yield str(fault)
         return
     used = [each.get("vimId") for each in look.found.get("vimConnectionInfo", {}).values()]
     if wanted is not None and wanted["vimId"] not in used:
-        yield "vim: the VNF is on another VIM, where it stays: delete it, and apply again"
+        yield stays
 
 
 def _changes(look: _Look, vnfd_id: str | None) -> Iterator[Step]:
@@ -327,15 +348,15 @@ def _changes(look: _Look, vnfd_id: str | None) -> Iterator[Step]:
     wanted, info = _mark_of(look.entry, look.world.site.name), look.found["instantiatedVnfInfo"]
     is_waiting_for_scale = "scale" in look.body
     if look.found["vnfdId"] != vnfd_id:
-        text = [f"vnfdId: {look.found['vnfdId']} -> {vnfd_id or 'that of the new package'}"]
-        change = {"vnfdId": vnfd_id, "additionalParams": revealed(look.body.get("changeParams", {}))}
+        text = [_other_package(look, vnfd_id)]
+        change = {"vnfdId": vnfd_id, "additionalParams": look.body.get("changeParams", {})}
         yield look.operation("change the package of", "change_vnfpkg", change, text, is_last=not is_waiting_for_scale)
     elif info["flavourId"] != look.body["flavourId"]:
         text = [f"flavourId: {info['flavourId']} -> {look.body['flavourId']}"]
         flavour = {"newFlavourId": look.body["flavourId"]}
         yield look.operation("change the flavour of", "change_flavour", flavour, text, is_last=not is_waiting_for_scale)
     if look.mark.get("links") != wanted["links"]:
-        links = {"extVirtualLinks": revealed(look.body.get("extVirtualLinks", []))}
+        links = {"extVirtualLinks": look.body.get("extVirtualLinks", [])}
         yield Step(
             "change the links of",
             lambda: _change_links(look, links, wanted["links"]),
@@ -370,17 +391,22 @@ def _modifications(look: _Look, vnfd_id: str | None) -> Iterator[Step]:
             look.body[name], look.found.get(name, {} if name != "vnfInstanceDescription" else ""), (name,)
         )
     ]
-    body: dict[str, Any] = {str(each.path[0]): revealed(look.body[str(each.path[0])]) for each in changed}
+    body: dict[str, Any] = {str(each.path[0]): look.body[str(each.path[0])] for each in changed}
     text = [str(each) for each in changed]
     mark = {**look.mark, "parameters": wanted["parameters"], **({"links": wanted["links"]} if is_new else {})}
     if mark != look.mark:
         body["metadata"] = {**body.get("metadata", {}), MARK: mark}
         text.append("what was requested: another value")
-    if is_new and vnfd_id is not None and look.found["vnfdId"] != vnfd_id:
+    if is_new and look.found["vnfdId"] != vnfd_id:
         body["vnfdId"] = vnfd_id
-        text.append(f"vnfdId: {look.found['vnfdId']} -> {vnfd_id}")
+        text.append(_other_package(look, vnfd_id))
     if body:
-        yield Step("modify", lambda: look.modify(body), text)
+        check = None if body.get("vnfdId", "") is None else lambda: look.check_modification(body)
+        yield Step("modify", lambda: look.modify(body), text, check)
+
+
+def _other_package(look: _Look, vnfd_id: str | None) -> str:
+    return f"vnfdId: {look.found['vnfdId']} -> {vnfd_id or 'that of the new package'}"
 
 
 def _levels(found: JsonObject) -> dict[str, int]:

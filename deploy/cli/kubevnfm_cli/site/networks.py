@@ -152,7 +152,7 @@ class Subscriptions:
         wanted = _subscription(entry)
         found = self._found(world, entry)
         mark = {MARK: world.site.name, "name": entry.name}
-        create = Step("create", lambda: world.write("POST", _SUBSCRIPTIONS, {**revealed(wanted), "metadata": mark}))
+        create = Step("create", lambda: world.write("POST", _SUBSCRIPTIONS, {**wanted, "metadata": mark}))
         if not found:
             return Plan(Thing(), [create])
         present, surplus = found[0], found[1:]

@@ -16,6 +16,8 @@ from kubevnfm_cli.yaml_reader import LARGEST, YamlRefused, read_yaml
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MOST_FILES: Final = 1000
+_OF_REMOVALS: Final = frozenset({"termination"})
+"""The attributes of entries that a removal sends."""
 
 
 def read_site(
@@ -27,7 +29,7 @@ def read_site(
 ) -> Site:
     """Return the site of files, folders and ``-`` for standard input.
 
-    ``needs_values``: if not, values from outside are left as they are written. Raises UsageFault, SiteRefused.
+    ``needs_values``: if not, only those that a removal sends are read; others stay as they are written. Raises UsageFault, SiteRefused.
     """
     sources = [source for name in names for source in _sources(name, stdin or sys.stdin.buffer)]
     if not sources:
@@ -55,14 +57,15 @@ def read_site(
     if lines:
         raise SiteRefused(lines)
     site = checked(site_name, entries)
-    return _with_values(site, environment) if needs_values else site
+    return _with_values(site, environment, only=None if needs_values else _OF_REMOVALS)
 
 
-def _with_values(site: Site, environment: Mapping[str, str]) -> Site:
+def _with_values(site: Site, environment: Mapping[str, str], *, only: frozenset[str] | None) -> Site:
     lines, entries = [], {}
     for key, entry in site.entries.items():
         try:
-            body = with_values(entry.body, entry.source.folder, environment)
+            wanted = {name: value for name, value in entry.body.items() if only is None or name in only}
+            body = {**entry.body, **with_values(wanted, entry.source.folder, environment)}
         except ValueMissing as error:
             lines.append(f"{entry.place(*error.path)}: {error}")
         else:

@@ -33,6 +33,7 @@ _FORMS: Final = {
     "siteName": "1 to 40 lower-case letters, digits and hyphens",
     "name": "1 to 63 letters, digits, -, _ and ., first and last a letter or digit",
     "dnsName": "1 to 63 lower-case letters, digits and hyphens, first and last a letter or digit",
+    "freeName": "a map of attributes, each of which may have a value from outside,",
 }
 """Patterns in words, by the name of the definition."""
 Problem = tuple[Path, str]
@@ -164,5 +165,10 @@ def _of_text(value: str, schema: Schema, path: Path) -> Iterator[Problem]:
         yield path, "a text that is not empty expected"
     elif len(value) > schema.get("maxLength", len(value)):
         yield path, f"a text of at most {schema['maxLength']} characters expected"
-    elif "pattern" in schema and re.search(schema["pattern"], value) is None:
+    elif "pattern" in schema and not _matches(schema["pattern"], value):
         yield path, f"{_FORMS.get(schema.get('x-name', ''), schema['pattern'])} expected"
+
+
+def _matches(pattern: str, value: str) -> bool:
+    # For Python, an end may also be before a line end.
+    return re.search(pattern.replace("$", r"\Z"), value) is not None

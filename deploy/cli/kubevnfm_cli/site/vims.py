@@ -45,7 +45,7 @@ class Vims:
         found = vim_of_name(world, entry.name)
         if found is None:
             wanted = {**entry.body, "name": entry.name, "extra": {**entry.body.get("extra", {}), MARK: world.site.name}}
-            return Plan(Thing(), [Step("create", lambda: world.write("POST", _VIMS, {"vim": revealed(wanted)}))])
+            return Plan(Thing(), [Step("create", lambda: world.write("POST", _VIMS, {"vim": wanted}))])
         thing = Thing(str(found["id"]), {"vimType": LONG_TYPES.get(str(found["type"]))})
         owner, path = part(found, "extra", MARK), path_of("v1.0", "vims", str(found["id"]))
         steps: list[Step] = []
@@ -62,7 +62,7 @@ class Vims:
         parts = {str(each.path[0]) for each in changed}
         if parts and not refusals:
             # A changed user needs its secret again, so the access data are sent whole.
-            body = {"vim": {name: revealed(entry.body[name]) for name in parts}}
+            body = {"vim": {name: entry.body[name] for name in parts}}
             steps.append(Step("update", lambda: _update(world, entry, path, body), [str(each) for each in changed]))
         status = str(found.get("status"))
         note = "" if status == "ACTIVE" else f"it is {status}: {found.get('status_reason', '')}"

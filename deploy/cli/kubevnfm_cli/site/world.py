@@ -14,6 +14,7 @@ from kubevnfm_cli.gateway import Gateway, Query, Reply, path_of
 from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.progress import RESTS
 from kubevnfm_cli.site.model import Entry, Key, Site
+from kubevnfm_cli.site.secrets import revealed
 from kubevnfm_cli.terminal import printable
 
 OPEN_STATES: Final = ("STARTING", "PROCESSING", "ROLLING_BACK", "FAILED_TEMP")
@@ -56,6 +57,8 @@ class Thing:
     id: str | None = None
     """None: it does not exist yet."""
     facts: dict[str, Any] = field(default_factory=dict)
+    will_change: bool = False
+    """Whether steps for it are planned."""
 
 
 @dataclass
@@ -106,15 +109,18 @@ class World:
     def write(
         self, method: str, path: str, body: object = None, *, query: Query | None = None, prefer: str | None = None
     ) -> Reply:
-        """Send a request that changes something. Raises Refused, Unreachable, Stopped."""
+        """Send a request that changes something, with the values from outside. Raises Refused, Unreachable, Stopped."""
         if self.stop.is_set():
             raise Stopped("interrupted before the next change")
-        is_patch = method == "PATCH"
-        headers = {
-            **({"Content-Type": "application/merge-patch+json"} if is_patch else {}),
-            **({"Prefer": prefer} if prefer else {}),
-        }
-        return self.gateway.call(method, path, body, query=query, headers=headers)
+        headers = {**_content_type(method), **({"Prefer": prefer} if prefer else {})}
+        return self.gateway.call(method, path, revealed(body), query=query, headers=headers)
+
+    def check(self, key: Key, method: str, path: str, body: object) -> None:
+        """Have the gateway check a request for an instance, without effect; report its warnings. Raises Refused."""
+        found = self.gateway.call(
+            method, path, revealed(body), query={"dry_run": "true"}, headers=_content_type(method)
+        ).object()
+        self.warn(key, found.get("warnings"))
 
     def thing(self, key: Key) -> Thing:
         """Return what stands for an entry that was worked on before."""
@@ -171,6 +177,10 @@ class World:
             raise Stopped(f"interrupted; {otherwise}")
         if time.monotonic() > self._until:
             raise Stopped(f"the time of {self.options.timeout_s:g} s ran out; {otherwise}")
+
+
+def _content_type(method: str) -> dict[str, str]:
+    return {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
 
 
 def _state_text(view: Mapping[str, Any]) -> str:

@@ -52,6 +52,7 @@ class Site:
 
     def __init__(self, world: World, folder: Path) -> None:
         self.world, self.file = world, folder / "site.yaml"
+        self.environment = {"CLOUD_PASSWORD": PASSWORD}
         shutil.copytree(SAMPLES / "vm", folder / "vm")
         self.write(SITE)
 
@@ -65,8 +66,7 @@ class Site:
 
     async def run(self, verb: str, *options: str) -> Ran:
         """Run a verb; the secret is never printed."""
-        environment = {"CLOUD_PASSWORD": PASSWORD}
-        ran = await kubevnfm(self.world.url, verb, "-f", str(self.file), *options, environment=environment)
+        ran = await kubevnfm(self.world.url, verb, "-f", str(self.file), *options, environment=self.environment)
         assert PASSWORD not in ran.out + ran.err
         return ran
 
@@ -184,6 +184,45 @@ async def test_another_package_changes_the_vnf_and_the_former_one_goes(site: Sit
     writes.clear()
     await site.must("apply", "--wait")
     assert writes == []
+
+
+async def test_what_was_removed_by_hand_is_planned_and_made_again(site: Site) -> None:
+    """Also the VIM and the package of an instance: a dry run does not ask the gateway about what is still to be made."""
+    site.edit(
+        "    metadata:", "    termination: {additionalParams: {reason: {valueFrom: {env: REASON}}}}\n    metadata:"
+    )
+    site.environment["REASON"] = "end of the test"
+    await site.must("apply", "--wait")
+    vim = site.world.vims.records.pop("vim-2")
+    stays = "! vnf/web failed: vim: the VNF is on another VIM, where it stays: delete it, and apply again"
+    assert stays in await site.must("diff", code=6)
+    site.world.vims.records["vim-2"] = vim
+    one = f"/vnf_instances/{(await site.instance())['id']}"
+    ended = await site.world.lcm("POST", f"{one}/terminate", {"terminationType": "FORCEFUL"})
+    await site.world.reached(ended.headers["Location"].rpartition("/")[2], "COMPLETED")
+    del site.world.vims.records["vim-2"]
+    site.edit("flavourId: simple", "flavourId: other")
+    for file in (site.file.parent / "vm" / "Definitions").iterdir():
+        file.write_text(file.read_text().replace(VNFD_ID, NEXT_VNFD_ID))
+    for verb in (("diff",), ("apply", "--dry-run")):
+        shown = await site.must(*verb)
+        assert [line for line in shown if "SHA-256" not in line] == [
+            f"    vnfdId: {VNFD_ID} -> that of the new package", "+ package/machine: upload", "+ vim/cloud: create",
+            "~ vnf/web: modify, instantiate",
+        ], verb  # fmt: skip
+    site.edit("flavourId: other", "flavourId: simple")
+    site.edit("vim: cloud", "vim: clod")
+    assert any(line.endswith("of this name; did you mean cloud?") for line in await site.must("apply", code=6))
+    site.edit("vim: clod", "vim: cloud")
+    site.edit("additionalParams: {}", "extensions: {none: 1}\n    additionalParams: {}")
+    assert "vnf/web instantiated" not in await site.must("apply", "--dry-run", code=1)
+    site.edit("extensions: {none: 1}\n    additionalParams: {}", "additionalParams: {}")
+    assert "vnf/web instantiated" in await site.must("apply", "--wait")
+    await site.must("delete")
+    given = [
+        each.get("operationParams") or {} for each in (await site.world.lcm("GET", "/vnf_lcm_op_occs?all_fields")).json
+    ]
+    assert {"reason": "end of the test"} in [each.get("additionalParams") for each in given]
 
 
 async def test_secrets_are_sent_again_only_if_asked(site: Site, writes: list[str]) -> None:

@@ -107,6 +107,11 @@ def test_a_folder_and_standard_input_are_read(tmp_path: Path) -> None:
         ("site: [", ["site.yaml:2:1: did not find expected node content"]),
         ("site: a\nlinks:\n  l: {region: far, type: nad, spec: {}}",
          ["site.yaml:3:7: a region of the site, or an id <owner>/<region> expected"]),
+        ("site: a\npackages:\n  p: {file: f, userDefinedData: {valueFrom: {env: X}}}",
+         ["site.yaml:3:34: a map of attributes, each of which may have a value from outside, expected"]),
+        ('site: "a\\n"\npackages:\n  "p\\n": {file: f}',
+         ["site.yaml:1:1: 1 to 40 lower-case letters, digits and hyphens expected",
+          "site.yaml:3:3: 1 to 63 letters, digits, -, _ and ., first and last a letter or digit expected"]),
     ],
 )  # fmt: skip
 def test_each_fault_has_file_line_and_column(tmp_path: Path, text: str, expected: list[str]) -> None:
@@ -180,10 +185,23 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 _NAMES = st.sampled_from(
-    ["site", "vims", "cloud", "type", "auth_url", "auth_cred", "valueFrom", "env", "packages", "file", "version"]
+    [
+        "site",
+        "vims",
+        "cloud",
+        "type",
+        "auth_url",
+        "auth_cred",
+        "extra",
+        "valueFrom",
+        "env",
+        "packages",
+        "file",
+        "version",
+    ]
 )
 _TREES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.sampled_from(["openstack", "plant", "", "X"])),
+    st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.sampled_from(["openstack", "plant", "plant\n", "", "X"])),
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(_NAMES, inner, max_size=4)),
     max_leaves=12,
 )
