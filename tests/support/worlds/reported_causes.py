@@ -442,7 +442,7 @@ CASES: Final = (
         "existing objects do not belong to this VNF instance: ConfigMap default/web-pages, Service default/web (additionalParams.adopt takes them over)",
         "foreign-object",
         "Objects that this VNF wants to create exist already and are not its own: ConfigMap default/web-pages, Service default/web.",
-        "",
+        "ConfigMap default/web-pages",
     ),
     Case(
         "a finalizer",
@@ -561,7 +561,7 @@ CASES: Final = (
         "stack-failed",
         'stack vnf-1: vol (OS::Cinder::Volume): ResourceInError: resources.vol: Went to status error due to "Unknown"',
         "volume-error",
-        "Cinder cannot make or attach the volume vol: \"ResourceInError: resources.vol: Went to status error due to 'Unknown'\".",
+        "Cinder cannot make or attach the volume vol: \"Went to status error due to 'Unknown'\".",
         "Volume vol",
     ),
     Case(
@@ -1235,5 +1235,21 @@ CASES: Final = (
         "webhook-away",
         "The webhook policy.example.com does not answer: the call timed out.",
         "Webhook policy.example.com",
+    ),
+    Case(
+        "a real API server that was stopped",
+        "cluster-unavailable",
+        "https://127.0.0.1:16443: no answer since 2026-11-27T22:29:20.624Z; the last error: Cannot connect to host 127.0.0.1:16443 ssl:default [Connect call failed ('127.0.0.1', 16443)]",
+        "vim-away",
+        "The Kubernetes API at https://127.0.0.1:16443 does not answer: \"Cannot connect to host 127.0.0.1:16443 ssl:default [Connect call failed ('127.0.0.1', 16443)]\".",
+        "Vim vim-1",
+    ),
+    Case(
+        "an image that Glance lacks, as a real Heat says it of a group",
+        "stack-failed",
+        "stack vnf-1: VDU1_group (OS::Heat::AutoScalingGroup): resources.ijgsktkqryrd: resources.VDU1_group.Property error: resources.VDU1.properties.image: Error validating value 'no-such-image': No images matching {'name': 'no-such-image'}.",
+        "image-not-found",
+        "The image no-such-image does not exist in the OpenStack project.",
+        "Image no-such-image",
     ),
 )

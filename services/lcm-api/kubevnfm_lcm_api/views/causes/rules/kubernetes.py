@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_lcm_api.views.causes.rule import NAME, rule
+from kubevnfm_lcm_api.views.causes.rule import NAME, OBJECT, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
 
@@ -172,7 +172,8 @@ KUBERNETES: Final = (
         "Objects that this VNF wants to create exist already and are not its own: {kinds}.",
         "Delete or rename them, or take them over with additionalParams.adopt",
         code="foreign-object",
-        text=r"existing objects do not belong to this VNF instance: (?P<kinds>.{1,200}?)(?: \(|$)",
+        text=r"existing objects do not belong to this VNF instance: "
+        rf"(?P<kinds>(?P<kind>[A-Z]\w{{1,60}}) (?:(?P<namespace>{OBJECT})/)?(?P<name>{OBJECT}).{{0,200}}?)(?: \(|$)",
         best="rollback",
     ),
     rule(

@@ -130,7 +130,7 @@ OPENSTACK: Final = (
         "volume-error",
         "Cinder cannot make or attach the volume[ {resource_name}]: {said}",
         "Look at the volume and at the log of cinder-volume and its scheduler",
-        text=r"\(OS::Cinder::Volume(?:Attachment)?\): (?P<said>.{1,300})",
+        text=r"\(OS::Cinder::Volume(?:Attachment)?\): (?:[A-Z]\w{1,60}: )?(?:resources\.\S{1,100}: )?(?P<said>.{1,300})",
     ),
     rule(
         "server-error",

@@ -84,7 +84,7 @@ SERVICES: Final = (
         "The Kubernetes API at {url} does not answer: {said}",
         _LOOK,
         code="cluster-unavailable",
-        text=rf"(?P<url>https?://[^\s]{{1,200}}?)(?: does not answer)?: {_SAID}",
+        text=rf"(?P<url>https?://[^\s]{{1,200}}?)(?: does not answer)?: (?:no answer since \S{{1,40}}; the last error: )?{_SAID}",
         about="Vim",
     ),
     rule(
