@@ -1252,4 +1252,20 @@ CASES: Final = (
         "The image no-such-image does not exist in the OpenStack project.",
         "Image no-such-image",
     ),
+    Case(
+        "a network of the request that the cloud lacks",
+        "unprocessable",
+        "extVirtualLinks[0]/resourceId: the VIM shows no network nosuch-net",
+        "network-not-found",
+        "The network nosuch-net does not exist in the OpenStack project.",
+        "Network nosuch-net",
+    ),
+    Case(
+        "a real Nova that cannot use Neutron",
+        "stack-failed",
+        "stack vnf-df28c703: VDU1 (OS::Nova::Server): ClientException: resources.VDU1: Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n<class 'nova.exception.NeutronAdminCredentialConfigurationInvalid'> (HTTP 500) (Request-ID: req-eac0b373)",
+        "server-error",
+        "Nova fails by an error of its own at the server VDU1: NeutronAdminCredentialConfigurationInvalid.",
+        "Server VDU1",
+    ),
 )

@@ -73,6 +73,7 @@ OPENSTACK: Final = (
         "The {what}[ {it}] does not exist in the OpenStack project.",
         "Create it, or name another one in the request",
         text=rf"(?:Unable to find (?P<what>network|subnet|port|router|security_group|floatingip|subnetpool|qos_policy) with name or id ['\"](?P<it>[^'\"]{{1,200}})"
+        rf"|the VIM shows no (?P<what4>network|port) (?P<it4>{NAME})"
         rf"|(?P<what2>Network|Subnet|Port|Router|Security group) (?P<it2>{NAME}) could not be found|No Network found for (?P<it3>{NAME}))",
         about="Network",
         named="it",
@@ -131,6 +132,12 @@ OPENSTACK: Final = (
         "Cinder cannot make or attach the volume[ {resource_name}]: {said}",
         "Look at the volume and at the log of cinder-volume and its scheduler",
         text=r"\(OS::Cinder::Volume(?:Attachment)?\): (?:[A-Z]\w{1,60}: )?(?:resources\.\S{1,100}: )?(?P<said>.{1,300})",
+    ),
+    rule(
+        "server-error",
+        "Nova fails by an error of its own at the server[ {resource_name}]: {fault}.",
+        "Look at the log of nova-api, and at what it reaches (Neutron, Keystone, its data base)",
+        text=r"Unexpected API Error\. Please report this.{0,300}?<class '(?:\w{1,60}\.){0,6}(?P<fault>\w{1,100})'>",
     ),
     rule(
         "server-error",
