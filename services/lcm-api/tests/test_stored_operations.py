@@ -11,6 +11,7 @@ import pytest
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.views.earlier_runs import without_draft
 from kubevnfm_sol.lcm import OperationState
 from worlds.stored_operations import (
     FIXTURES,
@@ -94,6 +95,16 @@ async def test_a_command_that_an_older_version_has_sent_can_be_cancelled(path: P
     for case in running[-1:]:
         named = await cancel(story, case, tmp_path, key_ring(path.parent))
         assert named == {command.id for command in service_commands(case)}, case.name
+
+
+def test_operations_of_the_first_release_are_listed() -> None:
+    """Lists of operations, and the times of earlier runs, are read without the drafts, where that release had the arguments of steps."""
+    cases = [read_story(path).cases[-1] for path in story_paths() if path.parent.name == "0.1.0"]
+    bodies = [each.body for case in cases for each in case.documents if each.collection == OPERATIONS]
+    assert any("name" in step for body in bodies for step in body["internal"]["steps"])
+    for body in bodies:
+        listed = without_draft({**body, "internal": {**body["internal"], "draft": None}})
+        assert [step.kind for step in listed.steps] == [step.kind for step in OccurrenceRecord.from_document(body).steps]
 
 
 def stories_of_now() -> list[StoryFile]:

@@ -21,6 +21,7 @@ from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, by
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
+from kubevnfm_lcm_api.lifecycle.core.released import UNREAD_DRAFT
 
 PLAN: Final = "internal/plan"
 LARGE: Final = (
@@ -84,7 +85,7 @@ class Estimate:
 
 def without_draft(body: JsonMapping) -> OccurrenceRecord:
     """Return an operation that was read without its draft (`LARGE`), in whatever form it is stored."""
-    return OccurrenceRecord.from_document({**body, "internal": {**body["internal"], "draft": {}}})
+    return OccurrenceRecord.from_document({**body, "internal": {**body["internal"], "draft": UNREAD_DRAFT}})
 
 
 class EarlierRuns:

@@ -31,6 +31,8 @@ _ARGUMENTS: Final[Mapping[str, Callable[[_Json], dict[str, Any]]]] = {
     "operate_servers": lambda draft: {"graceful_wait_s": draft.get("graceful_wait_s", 0.0)},
 }
 """Where 0.1.0 kept what is now a step's arguments: in the draft. By the step's name."""
+UNREAD_DRAFT: Final[_Json] = {"remains_of": ""}
+"""Stands for the draft of an operation that was read without it: what `_ARGUMENTS` need and have no default for."""
 
 
 def upgraded_internals(internals: _Json) -> _Json:
