@@ -104,7 +104,9 @@ def test_operations_of_the_first_release_are_listed() -> None:
     assert any("name" in step for body in bodies for step in body["internal"]["steps"])
     for body in bodies:
         listed = without_draft({**body, "internal": {**body["internal"], "draft": None}})
-        assert [step.kind for step in listed.steps] == [step.kind for step in OccurrenceRecord.from_document(body).steps]
+        assert [step.kind for step in listed.steps] == [
+            step.kind for step in OccurrenceRecord.from_document(body).steps
+        ]
 
 
 def stories_of_now() -> list[StoryFile]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
-from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_store.query import Compare, Op, Query
+from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_store.query import Compare, Op, Query, Stored
 
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.models import Shown
@@ -87,25 +88,35 @@ async def _of_instance(request: web.Request, instance_id: str, graph: Graph, awa
         away.append(AwayPart(part="pods", text=line(placed.reason)))
     for vim_id in facts.record.facts.vim_ids:
         if vim_id in facts.vims:
-            seen = seen_vim(facts.vims[vim_id], vim_id)
+            known, seen = facts.vims[vim_id], seen_vim(facts.vims[vim_id], vim_id)
+            if isinstance(known, Away):
+                away.append(AwayPart(part="vim", text=line(known.reason)))
             add_vim(graph, vim_id, seen.name, seen.type, root)
-    add_vnf(graph, facts.record, placed.resources if isinstance(placed, Placed) else (), root)
+    # In a thread: a VNF may have thousands of pods.
+    pods = placed.resources if isinstance(placed, Placed) else ()
+    await asyncio.to_thread(add_vnf, graph, facts.record, pods, root)
     first = next(iter(facts.record.facts.vim_ids), None)
-    for link_id, known in facts.links.items():
-        if isinstance(known, VirtualLink):
-            add_links(graph, [known], first, root)
+    for link_id, link in facts.links.items():
+        if isinstance(link, VirtualLink):
+            add_links(graph, [link], first, root)
         else:
-            away.append(AwayPart(part="virtual-links", text=line(f"{link_id}: {known.reason}")))
+            away.append(AwayPart(part="virtual-links", text=line(f"{link_id}: {link.reason}")))
     if isinstance(placed, Placed) and placed.are_more:
         graph.is_truncated = True
 
 
 async def _of_vim(request: web.Request, vim_id: str, graph: Graph, away: list[AwayPart]) -> None:
     root, clients = api_root(request), multicloud(request)
-    vim = await views(request).vims.get(vim_id)
-    add_vim(graph, vim_id, str(vim.get("name") or vim_id), vim.get("type"), root)
+    known = await known_of("vim-registry", views(request).vims.get(vim_id))
+    if isinstance(known, Gone):
+        raise NotFound(known.reason)
+    if isinstance(known, Away):
+        away.append(AwayPart(part="vim", text=line(known.reason)))
+    seen = seen_vim(known, vim_id)
+    add_vim(graph, vim_id, seen.name, seen.type, root)
     pods = dict[str, list[InventoryResource]]()
-    if vim.get("type") == "kubernetes":
+    # One that cannot be asked may be a cluster.
+    if seen.type in {None, "kubernetes"}:
         links, placed = await asyncio.gather(
             known_of("infra-k8s", clients.links.find({"vim_id": vim_id}, limit=_PAGE)),
             known_of("infra-k8s", placed_of(clients.inventory, {"vim_id": vim_id})),
@@ -130,15 +141,19 @@ async def _add_vnfs(request: web.Request, vim_id: str, graph: Graph, pods: dict[
         query = Query(Compare("internal/vimIds", Op.EQ, [vim_id]), after=after, limit=_BATCH, exclude=_UNREAD)
         found = await context(request).store.find(instances.COLLECTION, query)
         # In a thread: a VNF may have thousands of objects.
-        records = await asyncio.to_thread(
-            lambda batch: [InstanceRecord.from_document(each.body) for each in batch], found
-        )
-        for record in records:
-            add_vnf(graph, record, pods.get(record.vnf.id, ()), api_root(request))
+        await asyncio.to_thread(_add_batch, graph, found, pods, api_root(request))
         if len(found) < _BATCH or graph.is_truncated:
             return
         after = (None, found[-1].id)
     graph.is_truncated = True
+
+
+def _add_batch(
+    graph: Graph, found: Sequence[Stored], pods: Mapping[str, Sequence[InventoryResource]], root: str
+) -> None:
+    for each in found:
+        record = InstanceRecord.from_document(each.body)
+        add_vnf(graph, record, pods.get(record.vnf.id, ()), root)
 
 
 def routes() -> list[Route]:

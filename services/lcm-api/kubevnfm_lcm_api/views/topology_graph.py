@@ -80,8 +80,13 @@ class Graph:
             self.nodes[node.id] = node
 
     def connect(self, source: str, target: str, kind: Literal["has", "connects", "on"]) -> None:
-        """Add an edge."""
-        self._edges.setdefault((source, target), TopologyEdge(source=source, target=target, kind=kind))
+        """Add an edge, unless one of its nodes can be in the graph no more."""
+        if (source, target) not in self._edges and not (self.lacks(source) or self.lacks(target)):
+            self._edges[source, target] = TopologyEdge(source=source, target=target, kind=kind)
+
+    def lacks(self, node_id: str) -> bool:
+        """Return whether the graph is full without this node."""
+        return self.is_full and node_id not in self.nodes
 
 
 def add_vim(graph: Graph, vim_id: str, name: str, vim_type: str | None, root: str) -> None:
@@ -205,6 +210,10 @@ def _add_attached(graph: Graph, attached: Sequence[NetworkAttachment], root: str
 
 def _add_pod(graph: Graph, record: InstanceRecord, pod: InventoryResource) -> None:
     me = f"pod:{pod.uid}"
+    # What a pod has is in the graph with the pod alone.
+    if graph.lacks(me):
+        graph.is_truncated = True
+        return
     graph.add(
         TopologyNode(
             id=me, kind="pod", name=pod.name, resourceId=pod.uid, type=pod.kind, role=pod.vdu_id, place=pod.node or None,

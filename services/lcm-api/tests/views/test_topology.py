@@ -9,6 +9,7 @@ from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_events.stacks import NetworkFacts, PortFacts, ResourcesCreated
+from kubevnfm_lcm_api.views.topology_graph import Graph, TopologyNode
 from worlds.cnf_world import deployed
 from worlds.lcm_builders import NETWORK, RESOURCES
 from worlds.lcm_world import World
@@ -93,7 +94,33 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         {"part": "virtual-links", "text": "infra-k8s does not answer"}, {"part": "pods", "text": "infra-k8s does not answer"},
     ]  # fmt: skip
 
+    async def away(vim_id: str) -> Any:
+        raise ServiceUnavailable("vim-registry does not answer")
+
+    asked, world.vims.get = world.vims.get, away  # type: ignore[method-assign]
+    for query in ("vim=k8s", f"instance={cnf}"):
+        nodes, _, view = await graph(world, query)
+        assert (nodes["vim:k8s"]["name"], f"vnf:{cnf}" in nodes) == ("k8s", True), "the VNF is stored"
+        assert {"part": "vim", "text": "vim-registry does not answer"} in view["away"]
+    world.vims.get = asked  # type: ignore[method-assign]
+
     for query in ("", f"instance={cnf}&vim=k8s", "vim=k8s&limit=0", "vim=k8s&limit=2001", "network=a"):
         (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(400)
     for query in ("instance=00000000-0000-4000-8000-000000000000", "vim=none"):
         (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(404)
+
+
+def test_a_full_graph_takes_nothing_more() -> None:
+    """Pods behind the limit cost nothing, and each edge has both of its nodes."""
+    found = Graph(2)
+    for name in ("a", "b", "c"):
+        found.add(TopologyNode(id=name, kind="pod", name=name))
+        found.connect(name, "later", "on")
+        found.connect("a", name, "has")
+    assert (list(found.nodes), found.is_truncated, found.lacks("a"), found.lacks("d")) == (
+        ["a", "b"],
+        True,
+        False,
+        True,
+    )
+    assert [(each.source, each.target) for each in found.edges] == [("a", "a"), ("a", "b")]
