@@ -233,7 +233,7 @@ async def search_everything(world: World) -> None:
     [first, *_] = await world.store.find(event_log.COLLECTION, Query(sort=Sort("order"), limit=1))
     missed = await event_log.EventLog(world.store, SystemClock()).after(first.body["ids"][0])
     assert missed is not None
-    assert [each async for each in missed]
+    assert [each async for each in missed.events]
 
 
 async def search_as_onap(world: World) -> None:

@@ -11,14 +11,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_access.errors import TooManyRequests
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.queues import EVENT_LOG
+from kubevnfm_kit.clock import Clock
 
-from kubevnfm_lcm_api.notifications.event_log import EventLog, LoggedEvent
+from kubevnfm_lcm_api.notifications.event_log import RETENTION, EventLog, LoggedEvent
 
 _NEWEST: Final = 2000
 _MOST_WATCHERS: Final = 200
@@ -40,10 +42,12 @@ Wanted = Callable[[LoggedEvent], bool]
 class EventFeed:
     """The newest events, and their watchers."""
 
-    def __init__(self, event_log: EventLog, *, newest: int = _NEWEST) -> None:
+    def __init__(self, event_log: EventLog, clock: Clock, *, newest: int = _NEWEST) -> None:
         """``newest``: how many events a watcher may be behind."""
-        self._log = event_log
+        self._log, self._clock = event_log, clock
         self._events: deque[LoggedEvent] = deque(maxlen=newest)
+        self._times: deque[datetime] = deque(maxlen=newest)
+        """When they arrived."""
         self._count = 0
         self._arrived = asyncio.Event()
         self._is_closed = False
@@ -72,12 +76,14 @@ class EventFeed:
     async def add(self, envelope: Envelope[Message]) -> None:
         """Add an event."""
         self._events.append(LoggedEvent.from_envelope(envelope))
+        self._times.append(self._clock.now())
         self._count += 1
         self._wake()
 
     def position(self) -> str:
         """Return the place of the stream at this moment: `follow` goes on after it, on every gateway."""
-        if self._events:
+        # Another gateway, or this one after a restart, has older events no more.
+        if self._events and self._clock.now() - self._times[-1] < RETENTION / 2:
             return self._events[-1].id
         return self._log.moment()
 
@@ -103,10 +109,10 @@ class EventFeed:
             elif missing is None:
                 yield Missed()
             else:
-                # From the oldest event in memory: the log may not have written the newest ones yet. `seen` leaves out
-                # those that the log returned.
-                place = self._count - len(self._events)
-                async for event in missing:
+                # The events in memory too: the log may not have written the newest ones yet. `seen` leaves out those
+                # that the log returned.
+                place = self._count - sum(arrived >= missing.since for arrived in self._times)
+                async for event in missing.events:
                     if event.id not in seen and wanted(event):
                         yield event
                     seen.add(event.id)

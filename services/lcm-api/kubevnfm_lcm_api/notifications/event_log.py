@@ -50,6 +50,12 @@ class LoggedEvent:
     text: str
     """JSON, secrets masked."""
 
+    @property
+    def time(self) -> str:
+        """When it happened."""
+        time: str = json.loads(self.text)["time"]
+        return time
+
     @classmethod
     def from_envelope(cls, envelope: Envelope[Message]) -> LoggedEvent:
         """Return the event in an envelope, secrets masked."""
@@ -71,6 +77,15 @@ class LoggedEvent:
         event = cls(envelope.id, key, envelope.subject, envelope.operationid, text)
         _RECENT[envelope.id] = envelope, event
         return event
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The events after a place in the stream."""
+
+    since: datetime
+    """Events that a gateway received before are not after the place."""
+    events: AsyncIterator[LoggedEvent]
 
 
 _RECENT: Final[LRUCache[str, tuple[Envelope[Message], LoggedEvent]]] = LRUCache(32)
@@ -128,7 +143,7 @@ class EventLog:
         """Return this moment as a place in the stream, for a gateway that has received no event yet."""
         return f"{_SINCE}{rfc3339(self._clock.now())}"
 
-    async def after(self, place: str) -> AsyncIterator[LoggedEvent] | None:
+    async def after(self, place: str) -> Replay | None:
         """Return the events after a place: the id of an event, or a `moment`; None if what was then is no longer stored.
 
         They are in order as far as one gateway has logged them. An event that another gateway has logged at about the
@@ -137,15 +152,21 @@ class EventLog:
         if place.startswith(_SINCE):
             return self._since(place.removeprefix(_SINCE))
         found = await self._store.find(COLLECTION, Query(Compare("ids", Op.EQ, [place]), limit=1))
-        return self._following(found[0], place) if found else None
+        if not found:
+            return None
+        body = found[0].body
+        event = LoggedEvent(**body["events"][body["ids"].index(place)])
+        # It may have waited for the database.
+        happened = min(body["at"], event.time)
+        return Replay(datetime.fromisoformat(happened) - _SKEW, self._following(found[0], place))
 
-    def _since(self, moment: str) -> AsyncIterator[LoggedEvent] | None:
+    def _since(self, moment: str) -> Replay | None:
         try:
             since = datetime.fromisoformat(moment)
             is_stored = self._clock.now() - since < RETENTION
         except (ValueError, TypeError):  # not a time, or one without a zone
             return None
-        return self._from(since) if is_stored else None
+        return Replay(since - _SKEW, self._from(since)) if is_stored else None
 
     async def _following(self, known: Stored, event_id: str) -> AsyncIterator[LoggedEvent]:
         place = known.body["ids"].index(event_id)

@@ -108,7 +108,7 @@ async def notification_parts(
             owners=backends.owners,
         )
         log = EventLog(store, clock)
-        feed = EventFeed(log)
+        feed = EventFeed(log, clock)
         await stack.enter_async_context(feed.watching(backends.bus))
         subscriptions = Subscriptions(
             store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks

@@ -210,7 +210,7 @@ def _add_attached(graph: Graph, attached: Sequence[NetworkAttachment], root: str
 
 def _add_pod(graph: Graph, record: InstanceRecord, pod: InventoryResource) -> None:
     me = f"pod:{pod.uid}"
-    # What a pod has is in the graph with the pod alone.
+    # Its connection points are in the graph with it alone.
     if graph.lacks(me):
         graph.is_truncated = True
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from worlds.event_stream import Stream, watching
 from worlds.lcm_world import World, lcm_world
+from worlds.set_clock import SetClock
 
 
 async def names(stream: Stream, count: int) -> list[str]:
@@ -176,7 +178,7 @@ def everything(_: LoggedEvent) -> bool:
 @pytest.fixture
 async def feed(tmp_path: Path) -> AsyncIterator[EventFeed]:
     async with SqliteStore.open(tmp_path / "store.db") as store:
-        yield EventFeed(EventLog(store, SystemClock()), newest=10)
+        yield EventFeed(EventLog(store, SystemClock()), SystemClock(), newest=10)
 
 
 async def test_a_watcher_that_is_too_slow_is_cut_off(feed: EventFeed) -> None:
@@ -209,6 +211,26 @@ async def test_a_watcher_that_keeps_up_sees_each_event_once(feed: EventFeed) -> 
 async def test_an_unknown_last_event_is_reported_as_missed(feed: EventFeed, place: str) -> None:
     async with aclosing(feed.follow(everything, after=place, silence_s=0.01)) as watcher:
         assert isinstance(await anext(watcher), Missed)
+
+
+async def test_a_place_of_one_gateway_leads_on_at_another(tmp_path: Path) -> None:
+    """Events from long before a view are not sent after it, and no place grows too old while nothing happens."""
+    clock = SetClock(datetime.now(UTC))
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        log = EventLog(store, clock)
+        old, restarted = EventFeed(log, clock), EventFeed(log, clock)
+        await old.add(an_event(0))
+        assert old.position() == "event-0"
+        clock.advance(600)
+        await old.add(an_event(1))
+        async with aclosing(old.follow(everything, after=restarted.position(), silence_s=0.01)) as watcher:
+            first = await anext(watcher)
+            assert isinstance(first, LoggedEvent)
+            assert first.id == "event-1"
+            assert isinstance(await anext(watcher), Silence)
+        clock.advance(7200)
+        async with aclosing(restarted.follow(everything, after=old.position(), silence_s=0.01)) as watcher:
+            assert isinstance(await anext(watcher), Silence)
 
 
 async def test_an_event_that_arrives_just_before_a_stop_is_logged_and_delays_nothing(tmp_path: Path) -> None:
