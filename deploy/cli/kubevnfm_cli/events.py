@@ -13,6 +13,7 @@ from kubevnfm_cli.faults import Refused, Stopped, Unreachable
 from kubevnfm_cli.gateway import Gateway, Query
 from kubevnfm_cli.json_types import JsonObject, part
 
+AGAIN: Final = "connected again"
 _PATH: Final = "/kubevnfm/v1/events"
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 4.0
@@ -139,7 +140,7 @@ class Stream:
         self._has_answered = True
         if self._is_away:
             self._is_away = False
-            self._trouble("connected again")
+            self._trouble(AGAIN)
         return Tick.OPEN
 
     def _away(self, reason: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kubevnfm_cli import drawing, lines
 from kubevnfm_cli.call import Call
-from kubevnfm_cli.events import Event, Stream, Tick
+from kubevnfm_cli.events import AGAIN, Event, Stream, Tick
 from kubevnfm_cli.faults import DONE, WITHOUT_SUCCESS, Fault, Refused, Stopped, UsageFault
 from kubevnfm_cli.gateway import Gateway, path_of
 from kubevnfm_cli.progress import WAIT, Operation
@@ -26,6 +26,7 @@ SUCCESS: Final = frozenset({"COMPLETED"})
 _REMEMBERED: Final = 2000
 _AGAIN_S: Final = 3.0
 """A worker says often that it waits; the state, which has the cause, is read at most once in that time."""
+_PAUSE_S: Final = 0.5
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -54,9 +55,14 @@ def read_operation(gateway: Gateway, operation_id: str) -> Operation:
     return Operation(gateway.get(path_of("kubevnfm", "v1", "operations", operation_id)).object())
 
 
-def follow(gateway: Gateway, operation_id: str, show: Show, *, until: float | None = None) -> Operation:
-    """Return an operation once it rests. Raises Stopped at ``until`` (monotonic time), Refused, Unreachable at the begin."""
-    operation = read_operation(gateway, operation_id)
+def follow(
+    gateway: Gateway, operation_id: str, show: Show, *, until: float | None = None, is_begun: bool = False
+) -> Operation:
+    """Return an operation once it rests. Raises Stopped at ``until`` (monotonic time), Refused, Unreachable at the begin.
+
+    ``is_begun``: the gateway has just accepted it, and may be away at the begin too.
+    """
+    operation = _accepted(gateway, operation_id, show, until) if is_begun else read_operation(gateway, operation_id)
     show.begin(operation)
     if operation.rests:
         return operation
@@ -95,6 +101,21 @@ def follow(gateway: Gateway, operation_id: str, show: Show, *, until: float | No
             if operation.rests:
                 return operation
     raise AssertionError("a stream goes on without end")
+
+
+def _accepted(gateway: Gateway, operation_id: str, show: Show, until: float | None) -> Operation:
+    """Return an operation that exists, as soon as the gateway answers."""
+    is_away = False
+    while (operation := _read_again(gateway, operation_id)) is None:
+        if not is_away:
+            show.trouble("the gateway does not answer now; the operation is not affected; trying again")
+        is_away = True
+        if until is not None and time.monotonic() > until:
+            raise Stopped("the time ran out")
+        time.sleep(_PAUSE_S)
+    if is_away:
+        show.trouble(AGAIN)
+    return operation
 
 
 def _read_again(gateway: Gateway, operation_id: str) -> Operation | None:
@@ -208,7 +229,7 @@ class Live:
 
     def trouble(self, text: str) -> None:
         """Show a banner below the view, until the gateway answers again."""
-        self._banner = "" if text == "connected again" else printable(text, 500)
+        self._banner = "" if text == AGAIN else printable(text, 500)
 
 
 def wait(
@@ -224,7 +245,7 @@ def wait(
     ``is_own_output``: the events are what the command is for, and go to standard output. Raises Stopped, Refused, Unreachable.
     """
     screen = call.out if is_own_output and call.format.is_for_people else call.err
-    until = None if timeout_s is None else time.monotonic() + timeout_s
+    until = call.gateway.give_up_after(timeout_s)
     with ExitStack() as drawn:
         show: Show
         if screen.can_redraw:
@@ -233,10 +254,10 @@ def wait(
         else:
             show = Lines(screen.say, call.note)
         try:
-            operation = follow(call.gateway, operation_id, show, until=until)
-        except (Stopped, KeyboardInterrupt) as stopped:
+            operation = follow(call.gateway, operation_id, show, until=until, is_begun=not is_own_output)
+        except (Stopped, KeyboardInterrupt, BrokenPipeError) as stopped:
             drawn.close()
-            why = "interrupted" if isinstance(stopped, KeyboardInterrupt) else f"not ended after {timeout_s:g} s"
+            why = f"not ended after {timeout_s:g} s" if isinstance(stopped, Stopped) else "interrupted"
             raise Stopped(
                 f"{why}; the operation goes on: kubevnfm wait op {operation_id} waits again, kubevnfm cancel {operation_id} cancels it"
             ) from stopped

@@ -82,6 +82,7 @@ class Gateway:
     credentials: Credentials
     context: ssl.SSLContext | None = None
     _kept: http.client.HTTPConnection | None = field(default=None, repr=False)
+    _until: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -95,6 +96,15 @@ class Gateway:
             raise UsageFault("the URL has a login: use a context, or KUBEVNFM_CLIENT_USER and KUBEVNFM_CLIENT_PASSWORD")
         self._host, self._is_tls, self._base = parts.hostname, parts.scheme == "https", parts.path.rstrip("/")
         self.url = self.url.rstrip("/")
+
+    def give_up_after(self, seconds: float | None) -> float | None:
+        """Let each later call raise Stopped when so much time has passed; return the time (monotonic)."""
+        self._until = None if seconds is None else time.monotonic() + seconds
+        return self._until
+
+    def _at_most(self, seconds: float) -> float:
+        """Return how long an answer is awaited: a second, even if no time is left, as a state can be shown then too."""
+        return seconds if self._until is None else min(seconds, max(self._until - time.monotonic(), 1.0))
 
     def get(self, path: str, query: Query | None = None) -> Reply:
         """Return the answer to a GET. Raises Refused, Unreachable."""
@@ -195,7 +205,7 @@ class Gateway:
                 raise http.client.IncompleteRead(read, response.length)
         except _LOST as error:
             self._drop()
-            raise self._unreachable(error) from error
+            raise self._unreachable(error, method) from error
         except BaseException:
             self._drop()
             raise
@@ -222,26 +232,29 @@ class Gateway:
             **({"Version": version} if version else {}),
             **headers,
         }
+        if connection.sock is not None:
+            connection.sock.settimeout(self._at_most(_ANSWER_S))
         try:
             connection.request(method, f"{self._base}{target}", body=content, headers=sent)
             return connection.getresponse()
         except _LOST as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error, method) from error
 
     def _connected(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
         if self._is_tls:
             connection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=_CONNECT_S, context=self.context or ssl.create_default_context()
+                self._host,
+                self._port,
+                timeout=self._at_most(_CONNECT_S),
+                context=self.context or ssl.create_default_context(),
             )
         else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_S)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S))
         try:
             connection.connect()
         except _LOST as error:
             raise self._unreachable(error) from error
-        assert connection.sock is not None
-        connection.sock.settimeout(_ANSWER_S)
         return connection
 
     def _drop(self) -> None:
@@ -249,8 +262,14 @@ class Gateway:
             self._kept.close()
             self._kept = None
 
-    def _unreachable(self, error: BaseException) -> Unreachable:
-        return Unreachable(f"{self.url}: {_reason(error)}")
+    def _unreachable(self, error: BaseException, method: str = "GET") -> Unreachable | Stopped:
+        """Return the fault of a lost connection; ``method`` is that of a request that may have arrived."""
+        if isinstance(error, TimeoutError) and self._until is not None and time.monotonic() >= self._until:
+            return Stopped("the time ran out")
+        doubt = (
+            "" if method == "GET" else f"; whether the gateway has carried out the {method} is not known: look first"
+        )
+        return Unreachable(f"{self.url}: {_reason(error)}{doubt}")
 
 
 def path_of(*parts: str) -> str:

@@ -14,11 +14,20 @@ from kubevnfm_cli.nouns import Noun
 from kubevnfm_cli.terminal import printable
 
 MOST: Final = 1000
+LEAST: Final = 4
+"""Characters of the beginning of an id: a shorter word is more likely a name that is no longer there."""
+LEAST_TO_END: Final = 8
+"""For what cannot be undone: an id can begin with a name such as ``cafe`` or ``db01``."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHOWN: Final = 10
 _SEARCHED: Final = 10_000
+ALL: Final = 10_000_000
 _MOST_PAGES: Final = 10_000
 """A list whose pages are empty has an end too."""
+
+
+_Found = dict[str, object]
+"""Names by id."""
 
 
 class Listed(NamedTuple):
@@ -80,8 +89,8 @@ def changed_path(noun: Noun, identifier: str = "") -> str:
     return f"{base}/{quote(identifier)}" if identifier else base
 
 
-def resolve(gateway: Gateway, noun: Noun, text: str) -> str:
-    """Return the id of what a person calls by id, by the beginning of the id, or by name.
+def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> str:
+    """Return the id of what a person calls by id, by at least ``least`` characters of its beginning, or by name.
 
     Raises UsageFault with the candidates if it is ambiguous, Fault if there is none.
     """
@@ -90,9 +99,13 @@ def resolve(gateway: Gateway, noun: Noun, text: str) -> str:
         raise UsageFault(f"an id or a name of a {noun.name} expected")
     if _UUID.fullmatch(text):
         return text.lower()
-    found = _searched(gateway, noun, text) if noun.searched_as else _listed(gateway, noun, text)
+    exact, begins = _searched(gateway, noun, text) if noun.searched_as else _listed(gateway, noun, text)
+    found = exact or (begins if len(text) >= least else {})
     if not found:
-        raise Refused(404, f"no {noun.name} has the name {printable(text)}, or an id that begins so")
+        short = f" (at least {least} characters of it)" if len(text) < least else ""
+        named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub") else ""
+        begun = "an id that begins so" if named else f"an id that begins with {printable(text)}"
+        raise Refused(404, f"no {noun.name} has {named}{begun}{short}; kubevnfm get {noun.name} lists what there is")
     if len(found) > 1:
         shown = ", ".join(f"{one} ({name})" if name else one for one, name in list(found.items())[:_SHOWN])
         more = " and more" if len(found) > _SHOWN else ""
@@ -100,8 +113,13 @@ def resolve(gateway: Gateway, noun: Noun, text: str) -> str:
     return next(iter(found))
 
 
-def _searched(gateway: Gateway, noun: Noun, text: str) -> dict[str, object]:
-    """Return the candidates by the gateway's search: the one with that id, those with that name, or those whose id begins so."""
+def has_name(gateway: Gateway, noun: Noun, text: str) -> bool:
+    """Return whether a thing has that very name, or id."""
+    return bool(text and (_searched if noun.searched_as else _listed)(gateway, noun, text)[0])
+
+
+def _searched(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
+    """Return by the gateway's search the one with that id or those with that name, and those whose id begins so."""
     body = gateway.get("/kubevnfm/v1/search", {"q": text, "kind": noun.searched_as}).object()
     for away in objects(body.get("away")):
         raise Fault(f"{noun.name} {printable(text)} cannot be looked up: {printable(away.get('text'))}")
@@ -115,17 +133,17 @@ def _searched(gateway: Gateway, noun: Noun, text: str) -> dict[str, object]:
         }
 
     by_name = {} if noun.name == "op" else named("name", is_exact=True)
-    return named("id", is_exact=True) or by_name or named("vnfdId", is_exact=True) or named("id", is_exact=False)
+    exact = named("id", is_exact=True) or by_name or named("vnfdId", is_exact=True)
+    return exact, named("id", is_exact=False)
 
 
-def _listed(gateway: Gateway, noun: Noun, text: str) -> dict[str, object]:
-    """Return the candidates of a short list."""
+def _listed(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
+    """Return the same of a short list."""
     items = read_list(gateway, noun, {}, _SEARCHED).items
     ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
-    if text in ids:
-        return {text: ids[text]}
-    by_name: dict[str, object] = {one: name for one, name in ids.items() if name == text}
-    return by_name or {one: name for one, name in ids.items() if one.startswith(text)}
+    by_name: _Found = {one: name for one, name in ids.items() if name == text}
+    exact: _Found = {text: ids[text]} if text in ids else by_name
+    return exact, {one: name for one, name in ids.items() if one.startswith(text)}
 
 
 def pairs(words: Sequence[str], option: str) -> dict[str, list[str]]:

@@ -24,10 +24,21 @@ class Streams(NamedTuple):
 
 def main() -> NoReturn:
     """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8
-    sys.exit(run(sys.argv[1:], os.environ, Streams(sys.stdout, sys.stderr)))
+    try:
+        # A closed one is None: what is opened in its place takes its number, so that no socket does.
+        streams = Streams(*(stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr)))  # noqa: PTH123, SIM115
+        for stream in streams:
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8
+        code = run(sys.argv[1:], os.environ, streams)
+    except KeyboardInterrupt:  # before or after the verb
+        code = 3
+    except OSError:  # standard error itself cannot be written
+        from kubevnfm_cli.terminal import end_quietly
+
+        end_quietly()
+        code = 1
+    sys.exit(code)
 
 
 def run(words: Sequence[str], environment: Mapping[str, str], streams: Streams) -> int:
@@ -60,7 +71,14 @@ def _without_verb(options: Sequence[str], environment: Mapping[str, str], stream
     if "--version" in options:
         return _guarded("version", [], environment, streams)
     is_asked = not options or any(option in _HELP for option in options)
-    (streams.out if is_asked else streams.err).write(_help(environment))
+    stream = streams.out if is_asked else streams.err
+    try:
+        stream.write(_help(environment))
+        stream.flush()
+    except BrokenPipeError:
+        from kubevnfm_cli.terminal import end_quietly
+
+        end_quietly()
     return 0 if is_asked else 2
 
 

@@ -18,10 +18,15 @@ def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
 
     Raises UsageFault, Refused, Unreachable.
     """
+    if len(words) == 2 and words[0] not in _WORDS:
+        return _of_vnf(gateway, *words)  # the form of earlier versions
     kind, name = _parted(words)
     if kind == "op":
         return lists.resolve(gateway, noun_of("op"), name)
     if kind == "vnf":
+        return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
+    if lists.has_name(gateway, noun_of("vnf"), name):
+        # A name such as `cafe` may be the beginning of another VNF's operation.
         return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
     try:
         found = lists.resolve(gateway, noun_of("op"), name)
@@ -33,11 +38,21 @@ def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
     return found
 
 
+def _of_vnf(gateway: Gateway, vnf: str, operation: str) -> str:
+    """Return the id of a VNF's operation. Raises UsageFault if it is another one's."""
+    found = lists.resolve(gateway, noun_of("op"), operation)
+    instance_id = lists.resolve(gateway, noun_of("vnf"), vnf)
+    if lists.read_one(gateway, noun_of("op"), found).get("vnfInstanceId") != instance_id:
+        raise UsageFault(f"operation {printable(found)} is not one of the VNF {printable(vnf)}")
+    return found
+
+
 def newest_operation(gateway: Gateway, instance_id: str) -> str:
     """Return the id of a VNF's running operation, or else of its newest one. Raises Refused, Unreachable."""
     # The list begins with the ones that have not ended, each group with the newest.
     found = lists.read_list(gateway, noun_of("op"), {"vnfInstanceId": instance_id}, 1).items
     if not found:
+        lists.read_one(gateway, noun_of("vnf"), instance_id)  # there may be no such VNF
         raise Refused(404, f"VNF {printable(instance_id)} has had no operation")
     return str(found[0].get("id"))
 
@@ -50,9 +65,6 @@ def _parted(words: Sequence[str]) -> tuple[str, str]:
             return "", words[0]
     elif len(words) == 2 and words[0] in _WORDS:
         kind, name = words
-    elif len(words) == 2:
-        # The form of earlier versions: the VNF, then the operation.
-        return "op", words[1]
     else:
         raise UsageFault("op ID or vnf ID expected")
     noun = noun_of(kind).name

@@ -45,6 +45,9 @@ class Format:
             return cls(text)
         name, equals, expression = text.partition("=")
         if name == "jsonpath" and equals and expression:
+            from kubevnfm_cli.jsonpath import evaluate
+
+            evaluate(expression, None)  # a wrong one is refused before anything is asked
             return cls("jsonpath", expression)
         raise UsageFault(f"-o {printable(text)}: {', '.join(_KINDS)} or jsonpath=EXPRESSION expected")
 

@@ -20,8 +20,14 @@ def add_wait_options(parser: Parser) -> None:
         "--wait", action="store_true", help="follow the operation until it ends; exit code 5 if without success"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", help="with --wait: end with exit code 3 after 90s, 10m or 1h30m (default: never)"
-    )
+        "--timeout", metavar="TIME", type=seconds_of,
+        help="wait, and end the wait with exit code 3 after 90s, 10m or 1h30m (default: never)",
+    )  # fmt: skip
+
+
+def waits(call: Call) -> bool:
+    """Return whether the end of the operation is awaited."""
+    return call.given.wait or call.given.timeout is not None
 
 
 def add_dry_run(parser: Parser) -> None:
@@ -71,9 +77,8 @@ def started(call: Call, reply: Reply, success: frozenset[str] = SUCCESS) -> int:
 
 def proceed(call: Call, operation_id: str, success: frozenset[str] = SUCCESS) -> int:
     """Show an operation that goes on, or wait for it; return the exit code."""
-    if call.given.wait:
-        timeout_s = None if call.given.timeout is None else seconds_of(call.given.timeout)
-        return wait(call, operation_id, timeout_s=timeout_s, is_own_output=False, success=success)
+    if waits(call):
+        return wait(call, operation_id, timeout_s=call.given.timeout, is_own_output=False, success=success)
     if call.format.is_for_people or call.format.kind == "name":
         call.out.say(f"op/{printable(operation_id)}")
         if call.format.is_for_people:

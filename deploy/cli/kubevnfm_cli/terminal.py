@@ -132,5 +132,12 @@ def _has_colours(is_terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def end_quietly() -> None:
-    """Let the end of the process write nothing more to a reader that went away."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Let the end of the process write nothing more to readers that went away, or to a disk that is full."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())

@@ -85,10 +85,10 @@ def test_each_verb_has_help_and_each_of_its_arguments_a_text(verb: str) -> None:
 
 
 DOCUMENTED: Final = [
-    line.partition(" #")[0].strip()
-    for page in ("docs/cli.md", "docs/site-files.md", "README.md")
+    line.strip().removeprefix("$ ").partition(" #")[0].partition(" <<")[0].strip()
+    for page in ("docs/cli.md", "docs/site-files.md", "docs/walk-cli.md", "README.md")
     for line in (ROOT.parents[1] / page).read_text(encoding="utf-8").splitlines()
-    if line.startswith("    kubevnfm ")
+    if line.startswith(("    kubevnfm ", "    $ kubevnfm "))
 ]
 
 
@@ -155,6 +155,16 @@ def test_a_reader_that_goes_away_is_no_fault() -> None:
             stdout=out, stderr=subprocess.PIPE, check=False, timeout=60,
         )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code"),
+    [(">&-", "version --client", 0), ("2>&-", "get things", 2), (">&- 2>&-", "--help", 0), ("2>/dev/full", "get things", 1)],
+)  # fmt: skip
+def test_closed_and_full_streams_are_no_fault_of_the_program(closed: str, words: str, code: int) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m kubevnfm_cli {words} {closed}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (code, "")
 
 
 def test_a_plug_in_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +38,8 @@ class Answers(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.status, self.body, self.headers = 200, b"", {"Content-Type": "application/json"}
+        self.turns: list[tuple[int, bytes, dict[str, str]]] = []
+        """The first answers, if they are others."""
 
     @property
     def url(self) -> str:
@@ -48,6 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         server = cast("Answers", self.server)
+        if server.turns:
+            server.status, server.body, server.headers = server.turns.pop(0)
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.send_response_only(server.status)
         for name, value in ({"Content-Length": str(len(server.body))} | server.headers).items():
@@ -242,3 +247,39 @@ def test_pages_without_end_have_one(answers: Answers) -> None:
     ran = judged(answers, ("get", "op", "--limit", "20", "-o", "name"))
     assert (ran.code, len(ran.out.splitlines())) == (0, 20)
     assert "more than 20" in ran.err
+
+
+def test_a_gateway_that_goes_away_behind_its_acceptance_is_waited_for(answers: Answers) -> None:
+    ended = json.dumps({"id": ID, "operation": "HEAL", "state": "COMPLETED"}).encode()
+    answers.turns = [(202, b"", {"Location": f"/vnflcm/v2/vnf_lcm_op_occs/{ID}"}), (503, b"", {}), (200, ended, {})]
+    ran = judged(answers, ("heal", ID, "--timeout", "60s"), is_terminal=False)
+    assert (ran.code, "the operation is not affected" in ran.err, "connected again" in ran.err) == (0, True, True), ran
+
+
+def test_the_time_of_a_wait_ends_at_a_gateway_that_says_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ran = run_here("wait", ID, "--timeout", "0s", "--url", f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert (ran.code, ran.out) == (3, "")
+
+
+def test_a_request_that_may_have_arrived_is_said_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        hanging_up = threading.Thread(target=hang_up)
+        hanging_up.start()
+        ran = run_here("heal", ID, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
+        hanging_up.join()
+    assert (ran.code, "whether the gateway has carried out the POST is not known" in ran.err) == (7, True), ran
+
+
+def test_programs_get_the_whole_list_and_people_its_begin(answers: Answers) -> None:
+    page = json.dumps({"items": [{"id": f"{number:08x}"} for number in range(1000)]}).encode()
+    following = {"Link": '</kubevnfm/v1/operations?m=1>; rel="next"'}
+    answers.turns = [(200, page, following)] * 9 + [(200, page, {})]
+    assert len(judged(answers, ("get", "op", "-o", "name"), is_terminal=False).out.splitlines()) == 10_000
+    answers.turns = [(200, page, following)]
+    shown = judged(answers, ("get", "op"), is_terminal=False)
+    assert (len(shown.out.splitlines()), "more than 1000" in shown.err) == (1001, True)

@@ -173,6 +173,10 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("wait", "op", "00000000-0000-4000-8000-000000000000"), 1, "404: "),
         (("wait", "vim", "x"), 2, "op or vnf expected"),
         (("wait", "x", "--timeout", "soon"), 2, "a duration as 90s, 10m or 1h30m expected"),
+        (("heal", "absent", "--wait", "--timeout", "soon"), 2, "a duration as 90s, 10m or 1h30m expected"),
+        (("heal", "absent", "-o", "jsonpath={"), 2, "pairs of braces expected"),
+        (("apply", "-f", "absent", "-o", "csv"), 2, "-o csv is not for sites"),
+        (("explain", "vim"), 2, "kubevnfm explain site.vims shows its fields"),
         (("describe", "pkg"), 2, "an id or a name expected"),
         (("delete", "vnf"), 2, "NOUN ID or -f FILE expected"),
         (("delete", "op", "x"), 2, "cannot be deleted"),
@@ -191,6 +195,27 @@ class Given:
 
     def __init__(self, *words: str, texts: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> None:
         self.set, self.set_string, self.set_file = words, texts, files
+
+
+async def test_a_name_is_taken_for_no_other_thing(vm: World) -> None:
+    """An id can begin with a name such as `cafe`."""
+    operation = await vm.an_operation_in("PROCESSING")
+    other = await vm.create(vnfInstanceName=operation[:8])
+    assert (await run(vm, "why", "op", operation[:8])).code == 0
+    for verb in ("cancel", "why", "wait"):
+        ran = await run(vm, verb, operation[:8])
+        assert (ran.code, "has had no operation" in ran.err) == (1, True), (verb, ran)
+    ran = await run(vm, "wait", other, operation)
+    assert (ran.code, f"operation {operation} is not one of the VNF {other}" in ran.err) == (2, True)
+    for words in (("delete", "vnf", other[:7]), ("terminate", other[:7]), ("describe", "vnf", other[:3])):
+        ran = await run(vm, *words)
+        assert (ran.code, "characters of it" in ran.err) == (1, True), (words, ran)
+    package = (await run(vm, "get", "pkg", "-o", "name")).out.strip()
+    ran = await run(vm, "delete", "pkg", package)
+    assert (ran.code, "is in use" in ran.err) == (6, True)
+    assert (await run(vm, "get", "pkg", "-o", "jsonpath={.items[0].operationalState}")).out == "ENABLED\n"
+    assert (await run(vm, "delete", "vnf", other[:8])).code == 0
+    await vm.twins.release()
 
 
 def test_parameters_are_set_below_names_with_values_of_yaml(tmp_path: Path) -> None:

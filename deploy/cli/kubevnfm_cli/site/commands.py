@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubevnfm_cli.call import Call
-from kubevnfm_cli.faults import DONE, FAILED, STOPPED, USAGE
+from kubevnfm_cli.faults import DONE, FAILED, STOPPED, USAGE, UsageFault
 from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject
@@ -25,6 +25,8 @@ _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
 def run(call: Call, action: Action) -> int:
     """Apply, compare or remove a site."""
     given = call.given
+    if call.format.kind == "csv":
+        raise UsageFault("-o csv is not for sites: json, yaml, jsonl, name or jsonpath= expected")
     timeout_s = seconds_of(getattr(given, "timeout", "1h"))
     try:
         site = read_site(given.files, call.environment, needs_values=action != "delete")

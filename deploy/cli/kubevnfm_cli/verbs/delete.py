@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import DONE, UsageFault
-from kubevnfm_cli.nouns import noun_of
+from kubevnfm_cli.faults import CONFLICT, DONE, Fault, UsageFault
+from kubevnfm_cli.gateway import Gateway
+from kubevnfm_cli.nouns import Noun, noun_of
 from kubevnfm_cli.site import options
 from kubevnfm_cli.terminal import printable
 
@@ -36,9 +37,23 @@ def run(call: Call) -> int:
     if noun.name == "op":
         raise UsageFault("an operation cannot be deleted; cancel stops it")
     # All names are found before anything is deleted.
-    found = [lists.resolve(call.gateway, noun, one) for one in wanted]
+    found = [lists.resolve(call.gateway, noun, one, least=lists.LEAST_TO_END) for one in wanted]
     for one in found:
         if not given.dry_run:
-            call.gateway.call("DELETE", lists.changed_path(noun, one))
+            _delete(call.gateway, noun, one)
         call.out.say(f"{noun.name}/{printable(one)}{' would be deleted' if given.dry_run else ''}")
     return DONE
+
+
+def _delete(gateway: Gateway, noun: Noun, identifier: str) -> None:
+    """Delete a thing. A package is disabled first, as the gateway wants it, unless VNFs use it."""
+    path = lists.changed_path(noun, identifier)
+    if noun.name == "pkg":
+        package = lists.read_one(gateway, noun, identifier)
+        if package.get("operationalState") == "ENABLED" and package.get("usageState") == "NOT_IN_USE":
+            gateway.call("PATCH", path, {"operationalState": "DISABLED"})
+        elif package.get("usageState") == "IN_USE":
+            fault = Fault(f"package {printable(identifier)} is in use: kubevnfm get vnf -o wide shows by which VNFs")
+            fault.code = CONFLICT
+            raise fault
+    gateway.call("DELETE", path)

@@ -37,7 +37,7 @@ def run(call: Call) -> int:
         raise UsageFault(f"describe {noun.name}: an id or a name expected")
     gateway = call.gateway
     if noun.name == "op":
-        operation = read_operation(gateway, named_operation(gateway, ["op", identifier]))
+        operation = read_operation(gateway, named_operation(gateway, [identifier]))
         _show(call, operation.view, lambda: drawing.operation_text(call.out, operation))
     elif noun.name == "vnf":
         instance = lists.resolve(gateway, noun, identifier)

@@ -221,7 +221,12 @@ def _guarded(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[
 def _vims(call: Call) -> Iterator[Finding]:
     vims = objects(call.gateway.get("/kubevnfm/v1/vims", {"limit": str(_PAGE)}).object().get("items"))
     if not vims:
-        yield Finding("VIMs", "warn", "none is registered", "kubevnfm apply -f with a VIM: kubevnfm explain site.vims")
+        yield Finding(
+            "VIMs",
+            "warn",
+            "none is registered",
+            "kubevnfm create vim -f FILE; kubevnfm explain site.vims shows its fields",
+        )
         return
     wrong = 0
     for vim in vims:

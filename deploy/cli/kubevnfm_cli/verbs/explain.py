@@ -67,6 +67,16 @@ def run(call: Call) -> int:
     return DONE
 
 
+def _section_of(word: str) -> str | None:
+    """Return the part of site files that has things of a kind."""
+    try:
+        name = noun_of(word).name
+    except UsageFault:
+        return None
+    sections = ("vims", "regions", "links", "volumes")
+    return f"{name}s" if f"{name}s" in sections else "subscriptions" if name == "sub" else None
+
+
 def _site() -> Mapping[str, Any]:
     from importlib.resources import files
 
@@ -78,6 +88,9 @@ def _site() -> Mapping[str, Any]:
 def _form(call: Call, what: str) -> Mapping[str, Any]:
     operation = OPERATIONS.get(what) or (what if what in OPERATIONS.values() else None)
     if operation is None:
+        section = _section_of(what)
+        if section:
+            raise UsageFault(f"{printable(what)}: kubevnfm explain {SITE}.{section} shows its fields")
         raise UsageFault(f"{printable(what)}: site or an operation expected{did_you_mean(what, [SITE, *OPERATIONS])}")
     instance_id = None
     if call.given.instance:

@@ -16,7 +16,9 @@ def arguments(parser: Parser) -> None:
     parser.epilog = f"nouns:\n{_NOUNS}"
     parser.add_argument("noun", metavar="NOUN", help="the kind of things, or NOUN/ID")
     parser.add_argument("ids", metavar="ID", nargs="*", help="an id, the beginning of an id, or a name")
-    parser.add_argument("--limit", type=int, default=lists.MOST, help="list at most so many (default: %(default)s)")
+    parser.add_argument(
+        "--limit", type=int, help=f"list at most so many (default: {lists.MOST} as a table, all otherwise)"
+    )
     parser.add_argument(
         "--where", metavar="NAME=VALUE", action="append", default=[], help="a query parameter of the list; repeatable"
     )
@@ -27,13 +29,16 @@ def run(call: Call) -> int:
     word, _, identifier = call.given.noun.partition("/")
     noun = noun_of(word)
     wanted = [identifier, *call.given.ids] if identifier else call.given.ids
-    if call.given.limit < 1:
+    limit = call.given.limit
+    if limit is None:
+        limit = lists.MOST if call.format.is_for_people else lists.ALL
+    if limit < 1:
         raise UsageFault("--limit: at least 1 expected")
     if not wanted:
-        listed = lists.read_list(call.gateway, noun, lists.pairs(call.given.where, "--where"), call.given.limit)
+        listed = lists.read_list(call.gateway, noun, lists.pairs(call.given.where, "--where"), limit)
         show_list(call, listed.body, listed.items, noun.table)
         if listed.has_more:
-            call.note(f"there are more than {call.given.limit}: --limit and --where select others")
+            call.note(f"there are more than {limit}: --limit and --where select others")
         return DONE
     if call.format.is_for_people or call.format.kind == "csv":
         rows = [lists.read_row(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]

@@ -9,7 +9,7 @@ from kubevnfm_cli.faults import DONE
 from kubevnfm_cli.following import SUCCESS
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.operations import named_operation
-from kubevnfm_cli.sending import add_wait_options, proceed
+from kubevnfm_cli.sending import add_wait_options, proceed, waits
 
 _ENDS: Final = {
     "retry": SUCCESS,
@@ -42,7 +42,7 @@ def run(call: Call) -> int:
     if call.verb == "cancel":
         body = {"cancelMode": call.given.mode.upper()}
     call.gateway.call("POST", path_of("vnflcm", "v2", "vnf_lcm_op_occs", operation_id, call.verb), body)
-    if call.verb == "fail" and call.format.is_for_people and not call.given.wait:
+    if call.verb == "fail" and call.format.is_for_people and not waits(call):
         call.out.say(f"op/{operation_id}")
         return DONE
     return proceed(call, operation_id, _ENDS[call.verb])

@@ -41,7 +41,9 @@ def run(call: Call) -> int:
     task, body = _TASKS[call.verb].body(call, bodies.read_body(given.file))
     if call.verb != "modify":
         body = bodies.with_parameters(body, given)
-    instance = path_of("vnflcm", "v2", "vnf_instances", lists.resolve(call.gateway, noun_of("vnf"), given.vnf))
+    least = lists.LEAST_TO_END if call.verb == "terminate" else lists.LEAST
+    instance_id = lists.resolve(call.gateway, noun_of("vnf"), given.vnf, least=least)
+    instance = path_of("vnflcm", "v2", "vnf_instances", instance_id)
     method, path, headers = ("PATCH", instance, _PATCH) if task == "PATCH" else ("POST", f"{instance}/{task}", None)
     reply = call.gateway.call(method, path, body, query=dry_run_query(call), headers=headers)
     return show_plan(call, reply) if given.dry_run else started(call, reply)

@@ -18,12 +18,15 @@ def arguments(parser: Parser) -> None:
         "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", help="end with exit code 3 after 90s, 10m or 1h30m (default: never)"
+        "--timeout",
+        metavar="TIME",
+        type=seconds_of,
+        help="end with exit code 3 after 90s, 10m or 1h30m (default: never)",
     )
 
 
 def run(call: Call) -> int:
     """Wait."""
-    timeout_s = None if call.given.timeout is None else seconds_of(call.given.timeout)
+    call.gateway.give_up_after(call.given.timeout)
     operation_id = named_operation(call.gateway, call.given.words)
-    return wait(call, operation_id, timeout_s=timeout_s, is_own_output=True)
+    return wait(call, operation_id, timeout_s=call.given.timeout, is_own_output=True)

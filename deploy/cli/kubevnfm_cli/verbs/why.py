@@ -32,7 +32,7 @@ def run(call: Call) -> int:
         about = [
             f"{name} {printable(part(cause, 'object', name))}"
             for name in ("namespace", "vimId")
-            if part(cause, "object", name)
+            if part(cause, "object", name) not in (None, "", part(cause, "object", "name"))
         ]
         if part(cause, "object", "name"):
             kind, name = printable(part(cause, "object", "kind")), printable(part(cause, "object", "name"))
