@@ -470,6 +470,10 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
     )
     params(**USER_DATA, **given)(body)
     assert await warnings("instantiate", await world.create(), body) is None
+    # An attribute outside of free containers never reaches that code.
+    body["vimConnectionInfo"]["a"]["vimid"] = "vim-1"
+    entry = "vimConnectionInfo/a/vimid: not used, since SOL003 has no attribute of this name; the nearest is vimId"
+    assert await warnings("instantiate", await world.create(), body) == [entry]
 
 
 def test_the_names_that_are_read_are_known() -> None:

@@ -156,6 +156,8 @@ def _with(put: Callable[[Any], Any], value: Any, name: Any, changed: Any) -> Any
 def _wrong_values(node: Mapping[str, Any]) -> Iterator[Any]:
     if "enum" in node or "const" in node or "not" in node:
         yield "no-such"
+    if "propertyNames" in node:
+        yield {"no_such": 1}
     if "minimum" in node:
         yield node["minimum"] - 1
     if "maximum" in node:
@@ -237,6 +239,10 @@ async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None
     instance_id = await world.create(vnfdId=package["vnfdId"])
     form = await form_of(world, package["id"], "instantiate")
     assert form["properties"]["flavourId"]["enum"] == ["simple", "large"]
+    modified = await form_of(world, package["id"], "modify", instance_id)
+    assert await compare(world, modified, instance_id, "modify", {"extensions": {}}) > 10
+    assert faults(modified, {"extensions": {"none": 1}}) != []
+    assert faults(modified, {"extensions": {"none": 1}, "vnfdId": "of-another"}) == []
     refused = await compare(world, form, instance_id, "instantiate", filled_in(form, form, dict(LINKED)))
     await world.reached(await world.instantiate(instance_id), "COMPLETED")
     bodies: dict[str, Any] = {
@@ -252,7 +258,7 @@ async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None
     for operation, given in bodies.items():
         form = await form_of(world, package["id"], operation, instance_id)
         refused += await compare(world, form, instance_id, operation, filled_in(form, form, copy.deepcopy(given)))
-    assert refused > 100
+    assert refused > 110
 
 
 class _Away:

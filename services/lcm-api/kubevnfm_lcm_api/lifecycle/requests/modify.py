@@ -119,10 +119,9 @@ async def checked_change(
 
 
 def _unread(draft: ModifyDraft, asked: Asked[VnfInfoModificationRequest]) -> Sequence[RequestWarning]:
-    """Return the warnings about the entries that the request names; scripts of the package may read any attribute."""
-    if isinstance(draft, ModifyScriptedDraft) and draft.scripts:
-        return ()
-    named = asked.request.vim_connection_info or {}
+    """Return the warnings about the entries that the request names; scripts of the package may read any attribute of ``extra``."""
+    is_for_code = isinstance(draft, ModifyScriptedDraft) and draft.scripts
+    named = {} if is_for_code else asked.request.vim_connection_info or {}
     entries = {key: one for key, one in (draft.vim_connections or {}).items() if key in named}
     return unread_of_vims(entries, asked.original)
 

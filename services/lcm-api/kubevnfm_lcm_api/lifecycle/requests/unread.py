@@ -120,8 +120,8 @@ async def unread_in(
 ) -> Sequence[RequestWarning]:
     """Return a warning for each name in ``additionalParams`` and in ``extra`` of a VIM, and for each attribute, that nothing reads.
 
-    Code of a package may read any of them: no warning for a package with scripts, or if the request names user data or a coordination
-    script, except for attributes of a cluster that are misspelled.
+    Code of a package may read any name in the free containers: no warning about these for a package with scripts, or if the request
+    names user data or a coordination script, except for attributes of a cluster that are misspelled.
     ``flavour``: that after the operation; None: the package does not exist any more, so what it reads is not known.
     """
     parameters: Mapping[str, Any] = getattr(asked.request, "additional_params", None) or {}
@@ -129,19 +129,28 @@ async def unread_in(
         return ()
     names_code = any(name == USER_DATA or name.startswith(COORDINATE) for name in parameters)
     is_for_code = names_code or has_scripts(flavour) or bool(getattr(draft, "user_data", None))
-    of_cluster = _unread_of_cluster(parameters, flavour, is_for_code=is_for_code)
-    if is_for_code:
-        return of_cluster
     found: list[RequestWarning] = []
+    if not is_for_code:
+        found += await _unread_parameters(on, draft, asked.request, parameters, flavour)
+    found += _unread_of_cluster(parameters, flavour, is_for_code=is_for_code)
+    if not is_for_code:
+        found += await misspelled_values(on.packages, getattr(draft, "package", None), parameters)
+    vims = getattr(asked.request, "vim_connection_info", {})
+    found += unread_of_vims({} if is_for_code else vims, asked.original)
+    found += (_unused(path, "resources are managed in direct mode") for path in of_indirect_mode(asked.original))
+    return [*found, *_unread_beside(asked.request)]
+
+
+async def _unread_parameters(
+    on: RequestServices, draft: Draft, request: SolType, parameters: Mapping[str, Any], flavour: Flavour
+) -> Sequence[RequestWarning]:
+    """Return the warnings about names in ``additionalParams``."""
     of_package = await _in_base_hot(on, draft, flavour) if parameters else frozenset[str]()
-    found += _of_others(parameters.keys() - of_package, draft, asked.request)
+    found = list(_of_others(parameters.keys() - of_package, draft, request))
     if not parameters.keys() <= OWN:
         known = OWN | of_package
         found += unread(parameters, known, [_PARAMETERS], "neither kubevnfm nor the package reads an attribute")
-    of_values = await misspelled_values(on.packages, getattr(draft, "package", None), parameters)
-    of_vims = unread_of_vims(getattr(asked.request, "vim_connection_info", {}), asked.original)
-    of_links = (_unused(path, "resources are managed in direct mode") for path in of_indirect_mode(asked.original))
-    return [*found, *of_cluster, *of_values, *of_vims, *of_links, *_unread_beside(asked.request)]
+    return found
 
 
 def _of_others(names: Collection[str], draft: Draft, request: SolType) -> Iterator[RequestWarning]:
@@ -181,7 +190,7 @@ def unread_of_vims(
 ) -> Sequence[RequestWarning]:
     """Return a warning for each attribute of the entries, and of their ``extra``, that kubevnfm does not read.
 
-    ``original``: the request as it was given.
+    ``connections``: those whose ``extra`` is examined; ``original``: the request as it was given.
     """
     entries = dict(_entries(original.get(_VIMS)))
     paths: Mapping[str, Sequence[str | int]] = {key: path for key, (path, _) in entries.items()}

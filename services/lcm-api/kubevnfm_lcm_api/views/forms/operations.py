@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SECRET_NAMES, Secret, is_secret_name
 from kubevnfm_sol.lcm import (
@@ -102,7 +103,7 @@ def _of_flavour(form: JsonObject, facts: FormFacts, one: FlavourFacts, *, has_pa
         properties["additionalParams"] = parameters_of(form, facts, one)
     _fit_links(form, [one])
     for attribute, on_wire in _ATTRIBUTES.items():
-        properties[on_wire] = _declared(facts, one, attribute)
+        properties[on_wire] = _declared(facts, one.flavour, attribute)
     return properties
 
 
@@ -110,18 +111,19 @@ def _vims(facts: FormFacts, one: FlavourFacts) -> JsonObject:
     found = facts.vims_of(one.vim_types)
     names = {str(each["id"]): f"{each['name']} ({each['type']})" for each in found}
     listed = one_of(list(names), names) if len(names) <= _MOST_VIMS else {"examples": list(names)[:_MOST_VIMS]}
-    entry: JsonObject = {"properties": {"vimId": listed}}
+    entry: JsonObject = {"properties": {"vimId": listed, "vimType": one_of(one.vim_types)}}
     schema: JsonObject = {"additionalProperties": {"allOf": [{"$ref": "#/$defs/VimConnectionInfo"}, entry]}}
     if found and len(one.vim_types) == 1:
         schema["default"] = {"vim": {"vimId": str(found[0]["id"]), "vimType": one.vim_types[0]}}
     return schema
 
 
-def _declared(facts: FormFacts, one: FlavourFacts, name: str) -> JsonObject:
-    """Return the schema of KeyValuePairs whose keys the VNFD declares (`core.declared`)."""
+def _declared(facts: FormFacts, flavour: Flavour | None, name: str) -> JsonObject:
+    """Return the schema of KeyValuePairs whose keys the VNFD declares (`core.declared`); ``flavour``: None before one is chosen."""
     attribute = DECLARED[name]
     present = dict(getattr(facts.record.vnf, name)) if facts.record is not None else {}
-    initial = {**getattr(facts.vnfd.initial_values, attribute), **getattr(one.flavour.initial_values, attribute)}
+    of_flavour = getattr(flavour.initial_values, attribute) if flavour is not None else {}
+    initial = {**getattr(facts.vnfd.initial_values, attribute), **of_flavour}
     properties: JsonObject = {}
     for key in (*initial, *(key for key in present if key not in initial)):
         value = present.get(key, initial.get(key))
@@ -231,7 +233,7 @@ def change_package_form(facts: FormFacts) -> JsonObject:
     if own is not None:
         _fit_links(form, [own])
         for attribute, on_wire in _ATTRIBUTES.items():
-            form["properties"][on_wire].update(_declared(facts, own, attribute))
+            form["properties"][on_wire].update(_declared(facts, own.flavour, attribute))
     return form
 
 
@@ -241,14 +243,16 @@ def modify_form(facts: FormFacts) -> JsonObject:
     assert facts.record is not None
     # Version 1 of the API alone has it.
     del form["properties"]["vnfPkgId"]
-    flavours = facts.flavours if facts.info is None else [facts.own]
+    flavour = facts.own.flavour if facts.info is not None else None
+    closed: JsonObject = {}
     for attribute, on_wire in _ATTRIBUTES.items():
-        # Before the instantiation no flavour is known, so only what the VNFD declares for all counts.
-        found = _declared(facts, flavours[0], attribute) if facts.info is not None and flavours else None
-        if found is not None:
-            # A patch keeps what it leaves out, so nothing is filled in.
-            without = {key: _without_default(each) for key, each in found["properties"].items()}
-            form["properties"][on_wire].update({**found, "properties": without})
+        found = _declared(facts, flavour, attribute)
+        # A patch keeps what it leaves out, so nothing is filled in.
+        without = {key: _without_default(each) for key, each in found["properties"].items()}
+        form["properties"][on_wire].update(type="object", properties=without)
+        closed[on_wire] = {"propertyNames": {"enum": list(without)}}
+    # Another package may declare others.
+    form["allOf"] = [{"if": {"not": {"required": ["vnfdId"]}}, "then": {"properties": closed}}]
     for name in ("vnfInstanceName", "vnfInstanceDescription"):
         if (present := getattr(facts.record.vnf, _SNAKE[name])) is not None:
             form["properties"][name]["examples"] = [present]
