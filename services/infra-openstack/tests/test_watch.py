@@ -103,9 +103,36 @@ async def test_a_deleted_stack_is_none() -> None:
     listed = Listed("a", "b")
     watch = StackWatch(listed)
     a, b = listed.stacks["a"], listed.stacks.pop("b")
-    turning = asyncio.create_task(listed.turn("a", StackState.GONE, 1))
+
+    async def end() -> None:
+        await listed.turn("a", StackState.GONE, 1)
+        await asyncio.sleep(1)
+        del listed.stacks["a"]
+
+    ending = asyncio.create_task(end())
+    begun = asyncio.get_running_loop().time()
     assert await asyncio.gather(*(watch.settle(s, until=DELETION_FAILED, within_s=20) for s in (a, b))) == [None, None]
-    await turning
+    # DELETE_COMPLETE is not the end: the stack is still listed.
+    assert 2 <= asyncio.get_running_loop().time() - begun < 2.5
+    await ending
+    await watch.close()
+
+
+async def test_a_deletion_that_fails_after_all_resources_are_gone_has_failed() -> None:
+    """Seen on a real Zed while Keystone was away: Heat shows DELETE_COMPLETE, cannot delete its own project, and then shows DELETE_FAILED."""
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    a = listed.stacks["a"]
+
+    async def end() -> None:
+        await listed.turn("a", StackState.GONE, 1)
+        await listed.turn("a", StackState.STUCK, 5)
+
+    ending = asyncio.create_task(end())
+    left = await watch.settle(a, until=DELETION_FAILED, within_s=20)
+    assert left is not None
+    assert left.state is StackState.STUCK
+    await ending
     await watch.close()
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from kubevnfm_infra_openstack.domain.stack import Stack, StackState
 
 ListStacks = Callable[[Sequence[str]], Awaitable[Mapping[str, Stack]]]
-"""Return the existing stacks by id; a deleted one is missing or GONE."""
+"""Return the existing stacks by id; a deleted one is missing."""
 
 SHORTEST_S = 0.05
 LONGEST_S = 5.0
 _AGE_SHARE = 0.1
+_ENDING_S = 0.2
+"""The pause between polls of a stack whose deletion is nearly over."""
 _REMEMBERED = 10_000
 """Start times in memory; more than the stacks for which one tenant waits at once."""
 
@@ -130,11 +132,15 @@ class StackWatch:
             if watched is None:
                 continue
             stack = watched.last = found.get(stack_id)
-            if stack is None or stack.state is StackState.GONE:
+            if stack is None:
                 self._started.pop(stack_id, None)
                 self._notify(stack_id, None)
                 continue
             watched.due_at = now + self.interval_s(now - watched.started_at)
+            if stack.state is StackState.GONE:
+                # Heat shows DELETE_COMPLETE, then deletes the stack's own project in Keystone: the stack is missing after
+                # that, or it becomes DELETE_FAILED. It takes a moment, however long the deletion took.
+                watched.due_at = min(watched.due_at, now + _ENDING_S)
             for future, until in watched.waiters.items():
                 if stack.state in until and not future.done():
                     future.set_result(stack)
