@@ -488,6 +488,12 @@ def test_the_names_that_are_read_are_known() -> None:
     assert named - {"additionalParams", "instantiationLevelId"} <= unread.OWN, "those two are read of whole requests"
 
 
+def test_warnings_of_a_request_are_bounded() -> None:
+    """They are stored with the operation, however many VIMs a request has."""
+    vims = {"vimConnectionInfo": {str(number): {"qqqqqq": 1} for number in range(5000)}}
+    assert len(unread.unread_of_vims({}, vims)) == 100
+
+
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:
     await world.sample()
     instance_id = await world.create()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from kubevnfm_cluster.parameters import CLUSTER
@@ -111,6 +111,8 @@ _OF_CONNECTIONS: Final = frozenset({"id", *(str(each.alias) for each in VimConne
 _PARAMETERS: Final = "additionalParams"
 _VIMS: Final = "vimConnectionInfo"
 _MOST: Final = 20
+_MOST_OF_ALL: Final = 100
+"""Warnings about one request: they are stored with its operation, and a request may have thousands of VIMs or links."""
 _MOST_OBJECTS: Final = 100
 """Objects of a cluster whose names are compared."""
 
@@ -137,8 +139,8 @@ async def unread_in(
         found += await misspelled_values(on.packages, getattr(draft, "package", None), parameters)
     vims = getattr(asked.request, "vim_connection_info", {})
     found += unread_of_vims({} if is_for_code else vims, asked.original)
-    found += (_unused(path, "resources are managed in direct mode") for path in of_indirect_mode(asked.original))
-    return [*found, *_unread_beside(asked.request)]
+    of_links = (_unused(path, "resources are managed in direct mode") for path in of_indirect_mode(asked.original))
+    return list(islice(chain(found, of_links, _unread_beside(asked.request)), _MOST_OF_ALL))
 
 
 async def _unread_parameters(
@@ -194,14 +196,12 @@ def unread_of_vims(
     """
     entries = dict(_entries(original.get(_VIMS)))
     paths: Mapping[str, Sequence[str | int]] = {key: path for key, (path, _) in entries.items()}
-    return [
-        *_unread_of_entries(entries.values()),
-        *(
-            warning
-            for key, entry in connections.items()
-            for warning in unread_extra(entry.vim_type, entry.extra, [*paths.get(key, (_VIMS, key)), "extra"])
-        ),
-    ]
+    of_extra = (
+        warning
+        for key, entry in connections.items()
+        for warning in unread_extra(entry.vim_type, entry.extra, [*paths.get(key, (_VIMS, key)), "extra"])
+    )
+    return list(islice(chain(_unread_of_entries(entries.values()), of_extra), _MOST_OF_ALL))
 
 
 def _entries(given: object) -> Iterator[tuple[str, tuple[Sequence[str | int], object]]]:
