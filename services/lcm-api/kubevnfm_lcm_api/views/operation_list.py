@@ -40,7 +40,6 @@ _OPERATION: Final = Parameter("operation", "Of this kind only", values=tuple(Ope
 _SINCE: Final = Parameter("since", "Started at this time (RFC 3339) or later")
 _FILTERS: Final = (_STATE, _INSTANCE, _OPERATION, _SINCE)
 _NEWEST: Final = Sort("startTime", descending=True)
-_PUBLIC: Final = by(**{"internal/isInternal": False})
 
 
 async def list_all(request: web.Request) -> web.Response:
@@ -70,7 +69,7 @@ def _parts(asked: PageRequest) -> Sequence[Part]:
     given = words(asked, _STATE)
     states = {state for word in given for state in _GROUPS.get(word, ())} | (set(given) - set(_GROUPS))
     groups = [[each for each in group if not given or each in states] for group in _GROUPS.values()]
-    more = [_PUBLIC, *_of_kind(asked), *_since(asked)]
+    more = [occurrences.PUBLIC, *_of_kind(asked), *_since(asked)]
     return [Part(_filters(asked, group, more), _NEWEST) for group in groups]
 
 

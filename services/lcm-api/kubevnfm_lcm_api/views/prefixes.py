@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import Compare, Op, Query, Stored
+from kubevnfm_store.query import AllOf, Compare, Filter, Op, Query, Stored
 
 _LAST: Final = "\U0010ffff"
 """Behind every character that a name has."""
@@ -18,11 +18,17 @@ def prefixed(path: str, prefix: str) -> list[Compare]:
 
 
 async def with_id(
-    store: DocumentStore, collection: str, prefix: str, *, limit: int, exclude: Sequence[str] = ()
+    store: DocumentStore,
+    collection: str,
+    prefix: str,
+    *,
+    limit: int,
+    exclude: Sequence[str] = (),
+    where: Sequence[Filter] = (),
 ) -> Sequence[Stored]:
-    """Return documents whose id begins so, by id."""
+    """Return documents whose id begins so, by id. ``where`` does not apply to one that has the whole id."""
     # Those behind the prefix itself, which is read alone.
     exact = await store.get(collection, prefix)
-    found = await store.find(collection, Query(after=(None, prefix), limit=limit, exclude=exclude))
+    found = await store.find(collection, Query(AllOf(where), after=(None, prefix), limit=limit, exclude=exclude))
     begun = [each for each in found if each.id.startswith(prefix)]
     return [*([] if exact is None else [exact]), *begun][:limit]

@@ -139,7 +139,9 @@ async def _instances(request: web.Request, text: str) -> list[Hit]:
 
 async def _operations(request: web.Request, text: str) -> list[Hit]:
     store, root = context(request).store, api_root(request)
-    found = await with_id(store, occurrences.COLLECTION, text, limit=_MOST + 1, exclude=LARGE_OF_OPERATION)
+    found = await with_id(
+        store, occurrences.COLLECTION, text, limit=_MOST + 1, exclude=LARGE_OF_OPERATION, where=[occurrences.PUBLIC]
+    )
     return [
         Hit(
             kind="operation", id=each.id, name=each.body["operation"], foundBy="id", isExact=each.id == text,

@@ -9,6 +9,7 @@ from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_lcm_api.views.packages import placed_warning
+from kubevnfm_store.query import Query
 from worlds.lcm_world import World
 
 PACKAGES, SEARCH = "/kubevnfm/v1/packages", "/kubevnfm/v1/search"
@@ -125,6 +126,14 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
         (hit,) = (await found(f"q={text}&kind={kind}"))["items"]
         assert (hit["kind"], hit["id"], hit["foundBy"]) == (kind, wanted, found_by)
     assert (await found("q=nothing-of-the-kind"))["items"] == []
+    stored = (await world.store.find("vnf_lcm_op_occs", Query(limit=1)))[0].body
+    for number in range(31):
+        internal = {**stored["internal"], "isInternal": number < 10}
+        one = {**stored, "id": f"clean-{number:02}", "internal": internal}
+        await world.store.insert("vnf_lcm_op_occs", one["id"], one)
+    view = await found("q=clean-")
+    assert [each["id"] for each in view["items"]] == [f"clean-{number}" for number in range(10, 30)]
+    assert view["more"] == ["operation"], "a clean-up is in no list, and hides nothing"
 
     world.links.failure = ServiceUnavailable("infra-k8s does not answer (TimeoutError)")
     view = await found("q=edge&kind=virtual-link,vim")

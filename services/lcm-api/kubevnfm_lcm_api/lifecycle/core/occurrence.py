@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.lcm import VnfLcmOpOcc
+from kubevnfm_store.query import Compare, Op
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.event_chain import EventRef
@@ -22,6 +23,8 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import Task
 
 COLLECTION = "vnf_lcm_op_occs"
+PUBLIC: Final = Compare("internal/isInternal", Op.EQ, [False])
+"""Finds those that are in lists."""
 
 
 class OccurrenceRecord(BaseModel):

@@ -7,10 +7,10 @@ from typing import Final
 
 from kubevnfm_sol.lcm import VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.snapshots import VnfSnapshotInfo
-from kubevnfm_store.query import Compare, Op
 
 from kubevnfm_lcm_api.http.listing import EVERYTHING, Listed
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape, attributes_of
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 
 _INSTANCE: Final = attributes_of(VnfInstance)
 _INSTANCE_EXCLUDED: Final = frozenset(
@@ -55,10 +55,9 @@ INSTANCES: Final = {
     "v2": Listed("instances-v2", INSTANCE_V2, "createdAt", EVERYTHING, _OF_INSTANCES),
 }
 _OF_OCCURRENCES: Final = ("internal/draft", "internal/steps", "internal/facts")
-_PUBLIC_OCCURRENCES: Final = Compare("internal/isInternal", Op.EQ, [False])
 OCCURRENCES: Final = {
-    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
-    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
+    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", occurrences.PUBLIC, _OF_OCCURRENCES),
+    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", occurrences.PUBLIC, _OF_OCCURRENCES),
 }
 
 SNAPSHOT: Final = Shape(
