@@ -38,7 +38,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateRefused,
     StackUpdateTimedOut,
 )
-from kubevnfm_infra_openstack.domain.failure import MARK, failure_of, is_being_deleted
+from kubevnfm_infra_openstack.domain.failure import MARK, failure_of, is_being_deleted, still_working
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.live import LiveStack, Wanted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
@@ -208,7 +208,8 @@ class StackChangeHandlers:
             if settled is None:
                 raise StackMissing(command.stack_name)
             if settled.state is StackState.MAKING or made_by not in settled.tags:
-                return NotYet(_AGAIN_S)  # Heat has not begun or not ended; the next call continues to wait
+                # Heat has not begun or not ended; the next call continues to wait.
+                return await still_working(cloud.stacks, settled, _AGAIN_S)
             stack = settled
         if stack.state is StackState.READY and _MORE in stack.tags:
             await self._finish(command, cloud, stack, vnfd, (command.tag, made_by), find_change)

@@ -14,7 +14,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_
 
 from kubevnfm_infra_openstack.domain.definitions import check_increase, definition_of
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted, StackRefused
-from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
+from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted, still_working
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
@@ -84,7 +84,8 @@ class InfraOpenstackHandlers:
         if stack.state is StackState.MAKING:
             stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
         if stack is None or stack.state is StackState.MAKING:
-            return NotYet(_AGAIN_S)  # None: deleted concurrently; the next call creates it
+            # None: deleted concurrently; the next call creates it.
+            return await still_working(cloud.stacks, stack, _AGAIN_S)
         if stack.state is not StackState.READY:
             if await is_being_deleted(cloud.stacks, stack):
                 return NotYet(_AGAIN_S)

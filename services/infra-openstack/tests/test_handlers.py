@@ -132,7 +132,13 @@ async def test_a_stack_that_a_killed_process_requested_is_adopted_when_it_appear
 
 async def test_a_slow_stack_occupies_no_worker_and_is_found_again(world: World) -> None:
     world.stacks.is_slow = True
-    assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
+    waiting = await world.handlers.create_resources(a_create(), a_context())
+    assert isinstance(waiting, NotYet)
+    assert waiting.waits_for == ""
+    world.stacks.fails_again = "VDU1: No valid host was found."
+    waiting = await world.handlers.create_resources(a_create(), a_context())
+    assert isinstance(waiting, NotYet)
+    assert waiting.waits_for == "Heat tries again what has failed: VDU1: No valid host was found."
     world.stacks.is_slow = False
     assert isinstance(await world.handlers.create_resources(a_create(), a_context()), Done)
     assert len(world.stacks.orders) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
@@ -119,6 +120,24 @@ class TestHeat(StackPortSuite):
         await stacks.delete(found)
         assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=60) is None
         await made(stacks, an_order())
+
+    async def test_what_heat_tries_again_is_known_before_it_gives_up(self, stacks: StackPort, lab: Lab) -> None:
+        lab.cloud.durations.server_create_s = 0.3
+        server = {"image": "ubuntu", "flavor": "m1.impossible", "networks": [{"network": "net0"}]}
+        inner = {"type": "OS::Nova::Server", "properties": server}
+        group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": inner}}
+        stack = await stacks.create(
+            replace(an_order(), template={"heat_template_version": "2018-08-31", "resources": {"group": group}})
+        )
+        seen: set[tuple[StackState, bool]] = set()
+        async with asyncio.timeout(60):
+            while (StackState.MAKING, True) not in seen:
+                known = await stacks.last_failure(stack)
+                now = await stacks.settle(stack, until=SETTLED, within_s=0.05)
+                assert now is not None
+                assert now.state is StackState.MAKING, seen
+                seen.add((now.state, "No valid host was found" in known))
+        assert (StackState.MAKING, False) in seen
 
     async def test_many_stacks_are_watched_with_few_calls(self, stacks: StackPort, lab: Lab) -> None:
         lab.cloud.durations.port_create_s = 0.5

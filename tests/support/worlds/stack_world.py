@@ -59,6 +59,8 @@ class TwinStacks:
     """Heat's reason for rejecting every template."""
     breaks: str = ""
     """The reason why the next stack fails; only once."""
+    fails_again: str = ""
+    """The failure after which Heat tries again."""
     sticks: int = 0
     """How many of the next deletions fail."""
     resource_list: tuple[HeatResource, ...] = ()
@@ -152,6 +154,10 @@ class TwinStacks:
     async def resources(self, stack: Stack) -> Sequence[HeatResource]:
         self._answer()
         return [replace(r, stack_id=r.stack_id or stack.id) for r in self.resource_list]
+
+    async def last_failure(self, stack: Stack) -> str:
+        self._answer()
+        return self.fails_again
 
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
         resources = await self.resources(stack)

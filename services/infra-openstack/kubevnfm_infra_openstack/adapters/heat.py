@@ -41,6 +41,8 @@ from kubevnfm_infra_openstack.domain.stack import (
 )
 from kubevnfm_infra_openstack.domain.watch import StackWatch
 
+_NEWEST_EVENTS = 100
+"""As many as a few resources make between two looks."""
 _IDS_PER_CALL: Final = 80
 """Ids in one query string: 80 UUIDs are 3.2 kB, which is below every proxy's limit for a URL."""
 _SINGLE_SERVERS: Final = 3
@@ -177,6 +179,19 @@ class HeatStacks:
         response = await self._heat("GET", f"{_path(stack)}/resources", query=query, fine=frozenset({404}))
         # 404: the stack was deleted meanwhile, so it has no resources.
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
+
+    @reads("Heat")
+    async def last_failure(self, stack: Stack) -> str:
+        query = {"nested_depth": _DEEPEST, "limit": _NEWEST_EVENTS, "sort_dir": "desc"}
+        response = await self._heat("GET", f"{_path(stack)}/events", query=query, fine=frozenset({404}))
+        for event in response.json().get("events", ()) if response.ok else ():
+            status, reason = str(event["resource_status"]), event.get("resource_status_reason") or ""
+            if event.get("physical_resource_id") == stack.id and status.endswith("_IN_PROGRESS"):
+                break  # Heat's present work has begun here
+            # Heat's parents fail after their content, with its reason, and what it aborts has no reason of its own.
+            if status.endswith("_FAILED") and reason and event.get("physical_resource_id") != stack.id:
+                return f"{event['resource_name']}: {reason}"
+        return ""
 
     @reads("Heat")
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_worker.outcome import NotYet
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
 from kubevnfm_infra_openstack.domain.ports import StackPort
@@ -75,3 +76,9 @@ async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
         return False
     later = await stacks.settle(stack, until=_NOT_BROKEN, within_s=_DELETION_VISIBLE_S)
     return later is None or later.state is not StackState.BROKEN
+
+
+async def still_working(stacks: StackPort, stack: Stack | None, again_in_s: float) -> NotYet:
+    """Return that Heat goes on with the stack, and the failure after which it tries a resource again: it does so for minutes."""
+    failure = await stacks.last_failure(stack) if stack is not None and stack.state is StackState.MAKING else ""
+    return NotYet(again_in_s, waits_for=f"Heat tries again what has failed: {failure}" if failure else "")

@@ -86,6 +86,10 @@ class StackPort(Protocol):
         """Return the resources of the stack and of all nested stacks."""
         ...
 
+    async def last_failure(self, stack: Stack) -> str:
+        """Return the newest failure of a resource in Heat's present work on the stack, which Heat may be trying again; empty: none."""
+        ...
+
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
         """Return the same resources with their details from Nova and Neutron.
 

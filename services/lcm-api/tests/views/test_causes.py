@@ -128,6 +128,12 @@ def test_a_cause_began_when_the_wait_named_it_and_not_when_the_wait_ended() -> N
     assert cause(record, other).since == "2026-11-20T12:00:09.000Z"
 
 
+HEAT_TRIES_AGAIN = (
+    'Heat tries again what has failed: 0: ResourceInError: resources[0]: Went to status ERROR due to "Message: No valid host'
+    ' was found. , Code: 500"'
+)
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "slug", "sentence"),
     [
@@ -135,6 +141,7 @@ def test_a_cause_began_when_the_wait_named_it_and_not_when_the_wait_ended() -> N
         ("service-unavailable", "infra-k8s does not answer (ClientConnectorError)", "service-away", "The service infra-k8s does not answer."),
         ("resource-busy", "VDU1 is being changed", "resource-busy", "VDU1 is being changed."),
         ("", "the graceful timeout of the request ends at 2026-11-20T12:09:00.000Z", "graceful-timeout", "The machines have time to end their work: the graceful timeout of the request ends at 2026-11-20T12:09:00.000Z."),
+        ("", HEAT_TRIES_AGAIN, "no-valid-host", "Nova finds no compute host for the server: none has room for the flavor, or fits its zone and groups."),
         ("", "VDU1 is being changed", "waits", '"Delete the virtual resources" waits: "VDU1 is being changed".'),
     ],
 )  # fmt: skip
