@@ -79,6 +79,6 @@ async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
 
 
 async def still_working(stacks: StackPort, stack: Stack | None, again_in_s: float) -> NotYet:
-    """Return that Heat goes on with the stack, and the failure after which it tries a resource again: it does so for minutes."""
+    """Return that Heat is at work on the stack, and the failure after which it tries a resource again: it does so for minutes."""
     failure = await stacks.last_failure(stack) if stack is not None and stack.state is StackState.MAKING else ""
     return NotYet(again_in_s, waits_for=f"Heat tries again what has failed: {failure}" if failure else "")
