@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from kubevnfm_kit.errors import OutsideUnavailable
@@ -74,6 +75,8 @@ class Proxies:
     networks: Sequence[IPv4Network | IPv6Network] = ()
     certificate_header: str | None = None
     hosts: KnownHosts = field(default_factory=KnownHosts)
+    public_url: str | None = None
+    """Where callers reach the gateway; it says whether they use TLS at a proxy that is not a trusted one."""
 
     def are_in_front_of(self, request: web.Request) -> bool:
         """Return whether one of them sent the request."""
@@ -137,15 +140,23 @@ class Proxies:
     def check_own_page(self, request: web.Request) -> None:
         """Raise Forbidden if something would be changed, unless a page of this very host and port says that it is the sender.
 
-        Browsers send a session's cookie with requests of pages of another port of this host, too (RFC 6265 8.5).
+        Browsers send a session's cookie with requests of pages of another port of this host, too (RFC 6265 8.5), and some
+        with those of its pages by plain HTTP, which anyone on the way can write. A page by TLS is admitted where the
+        gateway sees none: at a proxy that it does not know.
         """
-        given = [origin.partition("://")[2].lower() for origin in request.headers.getall("Origin", [])]
-        if is_changing(request.method) and given != [self._host(request).lower()]:
+        if not is_changing(request.method):
+            return
+        host, given = self._host(request).lower(), [each.lower() for each in request.headers.getall("Origin", [])]
+        schemes = ("https",) if self.is_tls(request) else ("https", "http")
+        if not host or given not in [[f"{scheme}://{host}"] for scheme in schemes]:
             raise Forbidden("Origin: in a session only a page of this gateway may change anything")
 
     def is_tls(self, request: web.Request) -> bool:
-        """Return whether the caller uses TLS: here, or at a trusted proxy."""
-        return self.root(request).startswith("https://")
+        """Return whether the caller uses TLS: here, or at a trusted proxy, or else by the public URL that it has asked."""
+        if self.root(request).startswith("https://"):
+            return True
+        is_said = self.are_in_front_of(request) and "X-Forwarded-Proto" in request.headers
+        return not is_said and self.public_url is not None and _is_at(self.public_url, self._host(request))
 
     def _host(self, request: web.Request) -> str:
         """Return the host that the caller has named; "" for none, or for several."""
@@ -171,6 +182,12 @@ class Proxies:
         except ValueError:
             return False
         return any(parsed in network for network in self.networks)
+
+
+def _is_at(url: str, host: str) -> bool:
+    """Return whether ``host[:port]`` is asked by TLS at the URL."""
+    parts = urlsplit(url.lower())
+    return parts.scheme == "https" and bool(host) and parts.netloc.removesuffix(":443") == host.lower()
 
 
 def _hops(request: web.Request) -> list[str]:

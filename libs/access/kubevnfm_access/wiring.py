@@ -53,10 +53,10 @@ def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> 
         log.warning("credentials_in_clear", host=host, modes=list(settings.auth_modes))
 
 
-def proxies(settings: AccessSettings, *own_hosts: str | None) -> Proxies:
-    """Return the trusted proxies. ``own_hosts``: further hosts and URLs at which the gateway is known."""
-    hosts = KnownHosts(hosts_of(*settings.allowed_hosts, *own_hosts))
-    return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts)
+def proxies(settings: AccessSettings, host: str, *, public_url: str | None = None) -> Proxies:
+    """Return the trusted proxies. ``host``: of the listener; ``public_url``: where callers reach it."""
+    hosts = KnownHosts(hosts_of(*settings.allowed_hosts, public_url, host))
+    return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url)
 
 
 def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock) -> Authenticator:

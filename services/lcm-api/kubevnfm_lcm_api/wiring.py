@@ -124,7 +124,7 @@ async def lcm_api(
             backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
-        way = proxies(settings, settings.public_url, settings.host)
+        way = proxies(settings, settings.host, public_url=settings.public_url)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),

@@ -253,8 +253,22 @@ async def test_behind_tls_the_cookie_is_of_this_host_and_tls_alone(tmp_path: Pat
         assert "Secure" in begun.headers["Set-Cookie"]
         carried = cookie(begun)
         (await world.call("POST", PACKAGES, {}, headers={**carried, **seen})).must(201)
+        # Anyone on the way can write a page of this host by plain HTTP, and not every browser keeps the cookie from it.
+        by_http = {**seen, "Origin": "http://nfv.example"}
+        (await world.call("POST", PACKAGES, {}, headers={**carried, **by_http})).problem(403)
+        (await log_in(world, **by_http)).problem(403)
         in_clear = {"Cookie": carried["Cookie"].removeprefix("__Host-")}
         (await world.call("GET", SESSION, headers={**seen, **in_clear})).problem(401)
+
+
+async def test_the_public_url_says_that_a_proxy_which_only_keeps_the_host_has_tls(tmp_path: Path) -> None:
+    async with a_world(tmp_path, public_url="https://nfv.example:443/") as world:
+        begun = (await log_in(world, Host="nfv.example", Origin="https://nfv.example")).must(201)
+        assert begun.headers["Set-Cookie"].startswith("__Host-kubevnfm-session=")
+        assert "Secure" in begun.headers["Set-Cookie"]
+        (await world.call("GET", SESSION, headers={"Host": "nfv.example", **cookie(begun)})).must(200)
+        # At its own address it is asked in clear.
+        assert "Secure" not in (await log_in(world)).must(201).headers["Set-Cookie"]
 
 
 async def test_a_user_has_so_many_sessions_and_old_ones_are_removed(tmp_path: Path) -> None:
