@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import zipfile
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from callers.browser import Client, Tab
 from clouds.lab_process import LabControl
 from servers.installations import Installation
+
+if TYPE_CHECKING:
+    from playwright.async_api import Route
 
 SAMPLE: Final = Path(__file__).parents[2] / ".run/samples/vm.zip"
 
@@ -51,9 +56,11 @@ async def test_an_operation_is_watched_fails_is_explained_and_retried(
         await page.get_by_text("failed, waits for a decision").first.wait_for()
     await page.get_by_text("the fault <img src=x onerror=alert(1)>").first.wait_for()
     assert operation in page.url
-    chosen = page.get_by_role("option", selected=True)
-    assert "failed" in await chosen.inner_text()
-    assert "the fault" in await page.get_by_label("Log").inner_text()
+    assert await page.title() == f"Operations {operation[:8]} · kubevnfm"
+    log = page.get_by_label("Log", exact=True)
+    await page.get_by_role("option", name="join", selected=True).wait_for()
+    await log.filter(has_text="the fault").wait_for()
+    await _no_log_stands_under_another_title(tab)
     await tab.faultless()
     await page.get_by_role("button", name="Show the plan").click()
     await page.locator("svg rect").first.wait_for()
@@ -70,9 +77,97 @@ async def test_an_operation_is_watched_fails_is_explained_and_retried(
     await page.get_by_role("heading", name="shown <b>bold</b>").wait_for()
     await page.get_by_text("master").first.wait_for()
     await tab.faultless()
+    await _thousands_are_shown_with_what_has_failed(tab, client, operation, cluster_id)
+    await page.goto(f"{tab.url}/ui/operations/{operation}")
+    await page.get_by_role("link", name="shown <b>bold</b>").click()
+    await page.get_by_role("heading", name="shown <b>bold</b>").wait_for()
     await page.go_back()
     await page.get_by_role("heading", name="Instantiate").wait_for()
     await client.terminate(cluster_id)
+
+
+async def _no_log_stands_under_another_title(tab: Tab) -> None:
+    """What is chosen next may have printed nothing yet, and its log may be late."""
+    page, answered = tab.page, asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await answered.wait()
+        await route.continue_()
+
+    await page.route("**/log?*", late)
+    await page.get_by_role("option", name="copy").last.click()
+    await page.get_by_label("Log", exact=True).filter(has_text="Reading").wait_for()
+    answered.set()
+    await page.get_by_label("Log", exact=True).filter(has_not_text="Reading").wait_for()
+    await page.unroute_all(behavior="wait")
+
+
+async def _thousands_are_shown_with_what_has_failed(tab: Tab, client: Client, operation: str, instance: str) -> None:
+    """The answers of the gateway, made large: 200 machines with 16 tasks each, and 5,000 objects."""
+    page = tab.page
+    paths = (f"/kubevnfm/v1/operations/{operation}", f"/kubevnfm/v1/instances/{instance}/tree")
+    view, tree = [(await client.call("GET", path)).must(200).json for path in paths]
+    node, task = view["nodes"][0], view["nodes"][0]["tasks"][0]
+    view["nodes"] = [
+        {
+            **node,
+            "name": f"machine-{at}",
+            "tasks": [{**task, "task": f"task-{number}", "state": "finished"} for number in range(16)],
+        }
+        for at in range(200)
+    ]
+    view["nodes"][150]["tasks"][3]["state"] = "failed"
+    leaf = {"kind": "object", "type": "Deployment", "children": []}
+    objects = [
+        {**leaf, "name": f"object-{at}", "health": "problem" if at < 300 else "ok", "state": "any"}
+        for at in range(5000)
+    ]
+    tree["root"]["children"] = [{"kind": "release", "name": "release", "health": "problem", "children": objects}]
+    for path, body in zip(paths, (view, tree), strict=True):
+        await page.route(f"**{path}", partial(_answer, body))
+    await page.goto(f"{tab.url}/ui/operations/{operation}")
+    chosen = page.get_by_role("option", name="task-3", selected=True)
+    await chosen.wait_for()
+    place = "element => [element, element.closest('[role=listbox]')].map(each => each.getBoundingClientRect().top)"
+    row, box = await chosen.evaluate(place)
+    assert row >= box, "the failed task is in sight among thousands"
+    await page.goto(f"{tab.url}/ui/instances/{instance}")
+    await page.get_by_text("object-199", exact=True).wait_for()
+    assert await page.get_by_text("object-200", exact=True).count() == 0
+    await page.get_by_text("4800 are left").wait_for()
+    await page.get_by_text("100 with a problem").wait_for()
+    await page.get_by_role("button", name="Show more").click()
+    await page.get_by_text("object-399", exact=True).wait_for()
+    await page.unroute_all(behavior="wait")
+
+
+async def _answer(body: object, route: Route) -> None:
+    await route.fulfill(json=body)
+
+
+async def test_the_keyboard_is_led_to_the_content_and_wrong_addresses_lead_on(tab: Tab, client: Client) -> None:
+    """`client` has registered the lab, which is searched for."""
+    page = tab.page
+    await tab.log_in("anna", "/ui/instances?page=of-another-time")
+    await page.get_by_role("button", name="First page").click()
+    await page.get_by_role("alert").wait_for(state="hidden")
+    await page.goto(f"{tab.url}/ui/nowhere")
+    await page.get_by_role("heading", name="No such page").wait_for()
+    await tab.faultless()
+    await page.reload()
+    await page.get_by_role("heading", name="No such page").wait_for()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.wait_for_function("document.activeElement.id === 'main'")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Operations").wait_for()
+    await page.wait_for_function("document.activeElement.id === 'main'")
+    # Enter does not wait for the hits, and takes none of an earlier text.
+    await page.keyboard.press("/")
+    await page.keyboard.type("lab")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="lab").wait_for()
 
 
 async def test_the_page_says_that_the_gateway_is_away_and_goes_on(

@@ -32,6 +32,8 @@ class Place {
     history.pushState(null, '', ROOT + to);
     this.#now = here();
     scrollTo(0, 0);
+    // The link that was followed may be gone; without this the next Tab would begin anywhere.
+    document.getElementById('main')?.focus({ preventScroll: true });
   }
 
   /** Changes the query in place, without a new entry for "back". */
@@ -50,6 +52,8 @@ class Place {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = (event.target as Element).closest?.('a');
     if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin) return;
+    // A place on this page is the browser's.
+    if (link.hash && link.pathname === location.pathname) return;
     if (link.pathname !== ROOT && !link.pathname.startsWith(`${ROOT}/`)) return;
     event.preventDefault();
     this.go(link.pathname.slice(ROOT.length) + link.search);
