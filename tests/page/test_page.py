@@ -87,7 +87,7 @@ async def test_an_operation_is_watched_fails_is_explained_and_retried(
 
 
 async def _no_log_stands_under_another_title(tab: Tab) -> None:
-    """What is chosen next may have printed nothing yet, and its log may be late."""
+    """The row that is chosen next may have printed nothing yet, and its log may be late."""
     page, answered = tab.page, asyncio.Event()
 
     async def late(route: Route) -> None:

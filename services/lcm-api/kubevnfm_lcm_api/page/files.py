@@ -79,7 +79,8 @@ def page_file(path: str) -> PageFile:
     if found is not None:
         return found
     # A missing file must not be answered with HTML, which a browser would take for a script of an earlier version.
-    if path.startswith(_HASHED) or "." in path.rpartition("/")[2]:
+    # An id in a place of the page may have a dot; files beside the index are not in folders.
+    if path.startswith(_HASHED) or "." in path.partition("/")[0]:
         raise NotFound("the page has no such file")
     return known[INDEX]
 

@@ -51,7 +51,8 @@ async def test_a_browser_is_led_to_the_page_and_a_client_to_the_versions(world: 
 async def test_the_index_is_at_each_place_and_its_files_never_change(world: World) -> None:
     status, headers, index = await fetched(world, "/ui/")
     assert (status, headers["Cache-Control"], headers["Content-Type"]) == (200, "no-cache", "text/html; charset=utf-8")
-    assert (await fetched(world, "/ui/operations/any-id?state=open&q=%3Cb%3E"))[2] == index
+    for place in ("operations/any-id?state=open&q=%3Cb%3E", "vims/site-1.example", "nowhere"):
+        assert (await fetched(world, f"/ui/{place}"))[2] == index, place
     names = [part.split('"')[0] for part in index.decode().split('"/ui/')[1:]]
     assert {name.rpartition(".")[2] for name in names} == {"js", "css", "svg"}
     for name in names:
