@@ -53,7 +53,7 @@ def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> 
         log.warning("credentials_in_clear", host=host, modes=list(settings.auth_modes))
 
 
-def proxies(settings: AccessSettings, host: str, *, public_url: str | None = None) -> Proxies:
+def proxies(settings: AccessSettings, host: str | None = None, *, public_url: str | None = None) -> Proxies:
     """Return the trusted proxies. ``host``: of the listener; ``public_url``: where callers reach it."""
     hosts = KnownHosts(hosts_of(*settings.allowed_hosts, public_url, host))
     return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url)
