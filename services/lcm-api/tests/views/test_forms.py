@@ -370,3 +370,41 @@ def test_parameters_of_the_base_hot_are_part_of_the_form() -> None:
     assert "nfv" not in found
     with_code = instantiate_form(replace(given, files=given.files | {"UserData/a.py"}))
     assert set(found) & set(with_code["properties"]["additionalParams"]["properties"]) == set()
+
+
+def test_no_default_and_no_example_of_a_form_has_a_secret() -> None:
+    """API-163: of values, wherever their schema or the order gives them, of parameters and of declared keys."""
+    facts = facts_of("edge")
+    assert facts.values is not None
+    login = {"type": "object", "properties": {"password": {"type": "string", "default": "in-clear"}}}
+    body: dict[str, Any] = {
+        "properties": {
+            "token": {"type": "string", "examples": ["in-clear"], "default": "in-clear"},
+            "users": {"type": "array", "items": {"$ref": "#/$defs/login"}, "examples": [[{"password": "in-clear"}]]},
+            "proxy": {"default": "http://ada:in-clear@proxy"},
+            "either": {"anyOf": [login, {"default": {"api_key": "in-clear"}}]},
+            "size": {"type": "integer", "default": 3},
+            "default": {"properties": {"password": {"type": "string"}}},
+        },
+        "$defs": {"login": login},
+    }
+    values = {"users": [{"password": "in-clear"}], "token": "in-clear", "size": 4}
+    given = replace(facts, values=replace(facts.values, body=body), order_values=values)
+    whole = instantiate_form(given)["properties"]["additionalParams"]["properties"]["values"]["allOf"][0]
+    assert "in-clear" not in json.dumps(whole)
+    found = whole["properties"]
+    assert set(found) == set(body["properties"])
+    assert found["token"] == {"type": "string", "writeOnly": True, "format": "password"}
+    assert found["size"]["default"] == 4
+
+    machine = facts_of("vm")
+    (one,) = machine.flavours
+    assert one.hot is not None
+    declared = {
+        "site": {"type": "json", "default": {"password": "in-clear"}},
+        "proxy": {"default": "http://a:in-clear@b"},
+    }
+    top = one.hot.top.model_copy(update={"body": {**one.hot.top.body, "parameters": declared}})
+    form = instantiate_form(replace(machine, flavours=[replace(one, hot=one.hot.model_copy(update={"top": top}))]))
+    assert "in-clear" not in json.dumps(form)
+    assert {"site", "proxy"} <= set(form["properties"]["additionalParams"]["properties"])

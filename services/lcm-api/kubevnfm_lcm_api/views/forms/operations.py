@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
 from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of
-from kubevnfm_lcm_api.views.forms.schemas import one_of, property_at, request_schema
+from kubevnfm_lcm_api.views.forms.schemas import may_be_shown, one_of, property_at, request_schema
 
 _ATTRIBUTES: Final[Mapping[str, str]] = {
     "extensions": "extensions",
@@ -132,7 +132,8 @@ def _declared(facts: FormFacts, flavour: Flavour | None, name: str) -> JsonObjec
             properties[key] = {"writeOnly": True, "format": "password"}
         else:
             # A nested value may have secrets.
-            properties[key] = {"default": value} if isinstance(value, str | int | float) else {}
+            is_plain = isinstance(value, str | int | float) and may_be_shown(value, ())
+            properties[key] = {"default": value} if is_plain else {}
     properties[SECRET_NAMES] = {"type": "array", "items": {"type": "string"}}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

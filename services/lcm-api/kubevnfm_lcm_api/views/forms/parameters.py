@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_cluster.parameters import CLUSTER
@@ -11,7 +11,7 @@ from kubevnfm_cluster.request import RequestedCluster
 from kubevnfm_csar.hot_parameters import parameter_schema
 from kubevnfm_csar.manifest_values import RESERVED
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_secrets import Secret, is_secret_name
+from kubevnfm_secrets import is_secret_name
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import LONGEST_WAIT_S
@@ -21,11 +21,13 @@ from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
 from kubevnfm_lcm_api.lifecycle.workloads.capi import capi_schema
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
-from kubevnfm_lcm_api.views.forms.schemas import DEFS, embedded, one_of, titled
+from kubevnfm_lcm_api.views.forms.schemas import DEFS, MAPS, embedded, may_be_shown, one_of, titled
 
 _MOST: Final = 500
 """Files of a package that are offered."""
 _MANIFESTS: Final = "Files/kubernetes/"
+_SHOWN: Final = frozenset({"default", "examples", "example"})
+"""The keywords of a schema that show values."""
 _VALUES_ID: Final = "urn:kubevnfm:values"
 
 
@@ -72,6 +74,8 @@ def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: 
         if name != "nfv":
             is_secret = name in one.hot.hidden_parameters or is_secret_name(name)
             described = parameter_schema(about, is_secret=is_secret)
+            if not may_be_shown(described.get("default"), facts.vnfd.secret_names):
+                del described["default"]
             properties[name] = {"title": titled(str(name)), **described}
     if code:
         properties[USER_DATA] = {
@@ -109,7 +113,8 @@ def _add_objects(found: JsonObject, facts: FormFacts, *, is_certain: bool) -> No
         if facts.values is not None:
             # A resource of its own, so that its references are to itself.
             given = _with_defaults(facts.values.body, {**dict.fromkeys(RESERVED), **facts.order_values})
-            properties[VALUES]["allOf"] = [{"$id": _VALUES_ID, **_named(given)}]
+            shown = _without_secrets(_named(given), facts.vnfd.secret_names)
+            properties[VALUES]["allOf"] = [{"$id": _VALUES_ID, **shown}]
         return
     charts = sorted({path.removesuffix("/Chart.yaml") for path in facts.files if path.endswith("/Chart.yaml")})
     manifests = _listed(facts.files, (".yaml", ".yml"))
@@ -146,18 +151,44 @@ def _with_defaults(schema: Mapping[str, Any], values: Mapping[str, Any]) -> Json
     properties = found.get("properties")
     if isinstance(properties, dict):
         found["properties"] = {
-            name: _with_default(name, each, values.get(name)) if isinstance(each, dict) else each
+            name: _with_default(each, values.get(name)) if isinstance(each, dict) else each
             for name, each in properties.items()
         }
     return found
 
 
-def _with_default(name: str, schema: JsonObject, value: Any) -> JsonObject:
+def _with_default(schema: JsonObject, value: Any) -> JsonObject:
     if isinstance(value, Mapping) or "properties" in schema:
         return _with_defaults(schema, value if isinstance(value, Mapping) else {})
-    if is_secret_name(name):
-        return {**schema, "writeOnly": True, "format": "password"}
-    return schema if value is None or isinstance(value, Secret) else {**schema, "default": value}
+    return schema if value is None else {**schema, "default": value}
+
+
+def _without_secrets(node: Any, names: Collection[str]) -> Any:
+    """Return a schema of the package in which a secret is marked, and none is a default or an example; ``names``: further ones."""
+    if isinstance(node, list):
+        return [_without_secrets(each, names) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    found = {
+        key: {name: _without_secrets(inner, names) for name, inner in each.items()}
+        if key in MAPS and isinstance(each, Mapping)
+        else _without_secrets(each, names)
+        for key, each in node.items()
+        if key not in _SHOWN or may_be_shown(each, names)
+    }
+    properties = found.get("properties")
+    if isinstance(properties, dict):
+        found["properties"] = {
+            name: _marked(each) if isinstance(each, dict) and (is_secret_name(name) or name in names) else each
+            for name, each in properties.items()
+        }
+    return found
+
+
+def _marked(schema: JsonObject) -> JsonObject:
+    found = {key: each for key, each in schema.items() if key not in _SHOWN}
+    is_text = "properties" not in schema and schema.get("type", "string") not in ("array", "object")
+    return {**found, "writeOnly": True, "format": "password"} if is_text else found
 
 
 def _listed(files: frozenset[str], ends: tuple[str, ...]) -> Sequence[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from typing import Any, Final
@@ -12,13 +12,15 @@ from kubevnfm_cluster.form_schema import FormSchema
 from kubevnfm_cluster.forms import Part
 from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import hide, mask
 from kubevnfm_sol.base import SolType
 from pydantic import BaseModel
 
 DEFS: Final = "$defs"
 _OPEN: Final = frozenset({"VimConnectionInfo"})
 """Types in which unknown attributes are a warning."""
-_MAPS: Final = ("properties", DEFS, "patternProperties", "dependentSchemas")
+MAPS: Final = ("properties", DEFS, "patternProperties", "dependentSchemas")
+"""The keywords whose values are schemas by name."""
 _SEALED: Final = "KeyValuePairs; secret values are sealed"
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _WORDS: Final[Mapping[str, str]] = {
@@ -61,6 +63,11 @@ def titled(name: str) -> str:
     words = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
+
+
+def may_be_shown(value: Any, names: Collection[str]) -> bool:
+    """Return whether a value has no secret: by the name of an attribute or as a login in a URL; ``names``: further ones."""
+    return bool(mask(hide(value, names)) == value)
 
 
 def one_of(values: Sequence[str], titles: Mapping[str, str] | None = None) -> JsonObject:
@@ -124,7 +131,7 @@ def _nodes(node: Any) -> Iterator[JsonObject]:
         return
     yield node
     for name, value in list(node.items()):
-        if name in _MAPS and isinstance(value, dict):
+        if name in MAPS and isinstance(value, dict):
             for each in value.values():
                 yield from _nodes(each)
         elif name in ("anyOf", "allOf", "oneOf", "prefixItems") and isinstance(value, list):
