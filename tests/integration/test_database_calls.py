@@ -62,6 +62,7 @@ WITHOUT_INDEX = {
     "vnf_instances by internal.multicloud.cloudRegionId internal.multicloud.namespace, sorted by _id",
     "vnf_instances by internal.multicloud.cloudRegionId vnfInstanceName, sorted by _id",
     "vnf_instances by vnfInstanceName, sorted by createdAt _id",
+    "vnf_lcm_op_occs by _id internal.isInternal, sorted by _id",
     "vnf_lcm_op_occs by internal.isInternal, sorted by startTime _id",
     "vnf_lcm_op_occs by internal.isInternal operationState, sorted by startTime _id",
     "vnf_lcm_op_occs by internal.isInternal vnfInstanceId, sorted by startTime _id",
