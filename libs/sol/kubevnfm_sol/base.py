@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealing
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
+
+
+def _no_truth_value(value: Any) -> Any:
+    # For Python, true is 1.
+    if isinstance(value, bool):
+        raise ValueError("a whole number expected")
+    return value
+
+
+WHOLE: Final = BeforeValidator(_no_truth_value)
+"""Marks a whole number, which may be a text of digits, as Tacker's own samples have one. It comes after the bounds, which the schema shows then."""
 
 
 class SolType(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import AfterValidator, Field, model_validator
 
-from kubevnfm_sol.base import SolRequest
+from kubevnfm_sol.base import WHOLE, SolRequest
 from kubevnfm_sol.resources import ResourceHandle
 
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}", re.IGNORECASE)
@@ -52,7 +52,7 @@ class IpAddressesData(SolRequest):
 
     type: IpVersion
     fixed_addresses: tuple[IpText, ...] | None = Field(default=None, max_length=MOST_ADDRESSES)
-    num_dynamic_addresses: int | None = Field(default=None, ge=1, le=MOST_ADDRESSES)
+    num_dynamic_addresses: Annotated[int, Field(ge=1, le=MOST_ADDRESSES), WHOLE] | None = None
     address_range: AddressRange | None = None
     subnet_id: str | None = Field(default=None, min_length=1, max_length=255)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from kubevnfm_secrets import SecretParams
 from pydantic import AliasChoices, Field, model_validator
 
-from kubevnfm_sol.base import SolPatch, SolRequest, SolType
+from kubevnfm_sol.base import WHOLE, SolPatch, SolRequest, SolType
 from kubevnfm_sol.connectivity import ExtManagedVirtualLinkData, ExtVirtualLinkData
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, InstantiatedVnfInfo, ResourceChanges
@@ -89,7 +89,7 @@ class TerminateVnfRequest(SolRequest):
     """Clause 5.5.2.8."""
 
     termination_type: Literal["FORCEFUL", "GRACEFUL"]
-    graceful_termination_timeout: int | None = Field(default=None, ge=0, le=86_400)
+    graceful_termination_timeout: Annotated[int, Field(ge=0, le=86_400), WHOLE] | None = None
     """Seconds; ignored with FORCEFUL."""
     additional_params: SecretParams = Field(default_factory=dict)
 
@@ -99,8 +99,7 @@ class ScaleVnfRequest(SolRequest):
 
     type: Literal["SCALE_OUT", "SCALE_IN"]
     aspect_id: str = Field(min_length=1, max_length=255)
-    number_of_steps: int = Field(default=1, ge=1)
-    """A text of digits is accepted too: Tacker's own samples send one."""
+    number_of_steps: Annotated[int, Field(ge=1), WHOLE] = 1
     additional_params: SecretParams = Field(default_factory=dict)
 
 
@@ -109,7 +108,7 @@ class ScaleTarget(SolRequest):
 
     aspect_id: str = Field(min_length=1, max_length=255)
     # Both spellings: a client may be generated from the OpenAPI file or written from the specification.
-    scale_level: int = Field(ge=0, validation_alias=AliasChoices("scaleLevel", "scaleToLevel"))
+    scale_level: Annotated[int, Field(ge=0), WHOLE] = Field(validation_alias=AliasChoices("scaleLevel", "scaleToLevel"))
     vnfd_id: str | None = None
     """The VNFD that declares the aspect, if that is not the instance's."""
 
@@ -143,7 +142,7 @@ class OperateVnfRequest(SolRequest):
     change_state_to: Literal["STARTED", "STOPPED"]
     stop_type: Literal["FORCEFUL", "GRACEFUL"] | None = None
     """Without one a stop is FORCEFUL."""
-    graceful_stop_timeout: int | None = Field(default=None, ge=0, le=86_400)
+    graceful_stop_timeout: Annotated[int, Field(ge=0, le=86_400), WHOLE] | None = None
     vnfc_instance_id: tuple[str, ...] | None = None
     additional_params: SecretParams = Field(default_factory=dict)
 

@@ -170,6 +170,8 @@ def _wrong_values(node: Mapping[str, Any]) -> Iterator[Any]:
         yield []
     if node.get("type") in ("integer", "boolean", "array", "object"):
         yield "text"
+    if node.get("type") == "integer":
+        yield True
     # A number is taken for the text of a secret.
     if node.get("type") == "string" and not node.get("writeOnly"):
         yield 7
