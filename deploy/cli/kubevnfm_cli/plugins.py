@@ -41,7 +41,8 @@ def names(environment: Mapping[str, str]) -> list[str]:
 
 
 def _folders(environment: Mapping[str, str]) -> Iterator[str]:
-    own = [os.path.dirname(os.path.abspath(one)) for one in (sys.argv[0], sys.executable) if one]  # noqa: PTH100, PTH120
+    # `python -c` and `-m` leave a word there that is no path, and would stand for the working directory.
+    own = [os.path.dirname(os.path.abspath(one)) for one in (sys.argv[0], sys.executable) if os.sep in one]  # noqa: PTH100, PTH120
     yield from own
     # A relative folder would run what others put into the working directory.
     yield from (one for one in environment.get("PATH", "").split(os.pathsep) if os.path.isabs(one))  # noqa: PTH117

@@ -79,6 +79,9 @@ class _Packages:
     async def file_names(self, package_id: str) -> frozenset[str]:
         return self.files
 
+    async def base_hot(self, package_id: str, flavour_id: str) -> None:
+        """Return that there is none: it has no machines of OpenStack."""
+
 
 @dataclass(frozen=True)
 class _Services(RequestServices):
