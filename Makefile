@@ -142,7 +142,7 @@ fuzz-readers: .venv/.ready ## Tries changed and made-up inputs with each reader 
 test-page: samples .run/page-tests/.ready ## Uses the web page in Debian's Chromium, on a gateway and the lab; docs/page.md
 	@tests/support/servers/install.sh chromium
 	@services/lcm-api/page/page.sh setup
-	@PYTHONPATH=$$(echo .run/page-tests/lib/python*/site-packages) $(PYTEST) -n 0 tests/page $(ARGS)
+	@PYTHONPATH=$$(echo .run/page-tests/lib/python*/site-packages) KUBEVNFM_PICTURES=$(PICTURES) $(PYTEST) -n 0 tests/page $(ARGS)
 
 # One run of mypy checks everything. Links give each folder of tests a package name of its own, because many have a `conftest`.
 lint: .venv/.ready | $(UV) ## Checks style, language, types, import rules, scripts and the built web page
