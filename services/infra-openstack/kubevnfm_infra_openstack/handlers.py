@@ -105,7 +105,7 @@ class InfraOpenstackHandlers:
         if wait is not None:
             return wait
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
-        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        stack = await cloud.stacks.find(command.stack_name, tag=command.tag, is_ending_too=True)
         if stack is not None and stack.state in SETTLED - DELETION_FAILED and command.successor is not None:
             with nothing_made():
                 await self._check_successor(cloud, stack, command, command.successor)

@@ -118,6 +118,11 @@ class TestHeat(StackPortSuite):
         found = await stacks.find("vnf-1", tag="inst-1")
         assert found is not None
         await stacks.delete(found)
+        async with asyncio.timeout(60):
+            while (ending := await stacks.find("vnf-1", tag="inst-1", is_ending_too=True)) is not None:
+                seen = ending.state
+        assert seen is StackState.GONE
+        assert await stacks.find("vnf-1", tag="inst-2", is_ending_too=True) is None
         assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=60) is None
         await made(stacks, an_order())
 

@@ -69,7 +69,7 @@ class TwinStacks:
     lost_servers: set[str] = field(default_factory=set)
     """Servers that Heat still lists although Nova has lost them."""
 
-    async def find(self, name: str, *, tag: str) -> Stack | None:
+    async def find(self, name: str, *, tag: str, is_ending_too: bool = False) -> Stack | None:
         self._answer()
         if self.hidden_for:
             self.hidden_for -= 1

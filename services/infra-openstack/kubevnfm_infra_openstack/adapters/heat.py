@@ -72,15 +72,19 @@ class HeatStacks:
         """Cached for ever, because Neutron does not allow a subnet's CIDR to change."""
 
     @reads("Heat")
-    async def find(self, name: str, *, tag: str) -> Stack | None:
+    async def find(self, name: str, *, tag: str, is_ending_too: bool = False) -> Stack | None:
+        ending = None
         for stack in await self._list({"name": name}):
+            if stack.name != name:
+                continue
             # Heat also lists deleted stacks of the name for a while.
-            if stack.name != name or stack.state is StackState.GONE:
+            if stack.state is StackState.GONE:
+                ending = stack if tag in stack.tags else ending
                 continue
             if tag not in stack.tags:
                 raise StackNameTaken(name)
             return stack
-        return None
+        return ending if is_ending_too else None
 
     @reads("Heat")
     async def all(self) -> Mapping[str, Stack]:

@@ -35,8 +35,11 @@ POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 class StackPort(Protocol):
     """The stacks of one tenant in one VIM. Every method may raise VimUnavailable and VimRefused."""
 
-    async def find(self, name: str, *, tag: str) -> Stack | None:
-        """Return the stack of this name unless it is deleted. Raises StackNameTaken if it does not carry the tag."""
+    async def find(self, name: str, *, tag: str, is_ending_too: bool = False) -> Stack | None:
+        """Return the stack of this name unless it is deleted. Raises StackNameTaken if it does not carry the tag.
+
+        ``is_ending_too``: also one that is GONE and still listed: its deletion may fail yet.
+        """
         ...
 
     async def all(self) -> Mapping[str, Stack]:
