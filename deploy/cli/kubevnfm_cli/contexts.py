@@ -14,6 +14,7 @@ Secrets are in files that their owner alone can read, or in the environment: ``t
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -162,8 +163,11 @@ def _context(path: Path, name: str, table: Any) -> Context:
 
 
 def _check_writers(path: Path) -> None:
-    """Refuse a file that others can write: it says where secrets are sent."""
-    if path.stat().st_mode & 0o022:
+    """Refuse a file that others can write: it says where secrets are sent; and a pipe, which may never be written."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise UsageFault(f"{path}: a regular file expected")
+    if mode & 0o022:
         raise UsageFault(f"{path}: other users can write it; chmod 600 expected")
 
 

@@ -231,6 +231,15 @@ def test_a_wrong_configuration_is_one_line_without_secrets(
     assert SECRET not in ran.err
 
 
+def test_a_configuration_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    environment = config(tmp_path, TWO, 0o600)
+    file = contexts.config_path(environment)
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    ran = run_here("get", "vnf", environment=environment)
+    assert (ran.code, "a regular file expected" in ran.err) == (2, True)
+
+
 def test_a_secret_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(f"{SECRET}\n")
