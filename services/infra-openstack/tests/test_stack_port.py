@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
+from kubevnfm_infra_openstack.adapters.heat import HeatStacks
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken
 from kubevnfm_infra_openstack.domain.ports import Cloud, StackPort
-from kubevnfm_infra_openstack.domain.stack import SETTLED, StackChange, StackOrder, StackState
+from kubevnfm_infra_openstack.domain.stack import SETTLED, Stack, StackChange, StackOrder, StackState
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing
 from worlds.stack_world import TwinStacks, openstack_vim
@@ -163,3 +166,44 @@ async def test_calls_side_by_side_do_not_notice_an_expired_token(lab: Lab, cloud
     for _ in range(3):
         assert lab.cloud.identity.revoke_all()
         assert await asyncio.gather(*(cloud.stacks.all() for _ in range(12))) == [{}] * 12
+
+
+FAILED_TWICE = [
+    ("0", "CREATE_IN_PROGRESS", "state changed", "server-3"),
+    ("0", "DELETE_COMPLETE", "state changed", "server-2"),
+    ("0", "DELETE_IN_PROGRESS", "state changed", "server-2"),
+    ("0", "CREATE_FAILED", 'ResourceInError: resources[0]: Went to status ERROR due to "No valid host"', "server-2"),
+    ("0", "CREATE_IN_PROGRESS", "state changed", "server-1"),
+    ("vnf-1", "CREATE_IN_PROGRESS", "Stack CREATE started", "stack-1"),
+]
+"""The events of a real Heat, the newest first."""
+
+
+@pytest.mark.parametrize(
+    ("newer", "failure"),
+    [
+        ([], '0: ResourceInError: resources[0]: Went to status ERROR due to "No valid host"'),
+        ([("0", "CREATE_COMPLETE", "state changed", "server-3")], ""),
+        ([("1", "CREATE_COMPLETE", "state changed", "server-4")], "0: ResourceInError: resources[0]: Went to status"),
+        ([("1", "CREATE_FAILED", "CREATE aborted (user triggered cancel)", "server-4")], "0: ResourceInError"),
+        ([("vnf-1", "UPDATE_IN_PROGRESS", "Stack UPDATE started", "stack-1")], ""),
+        ([("vnf-1", "CREATE_FAILED", "Resource CREATE failed", "stack-1")], "0: ResourceInError"),
+    ],
+)  # fmt: skip
+async def test_a_failure_that_a_later_try_has_mended_is_none(
+    newer: list[tuple[str, str, str, str]], failure: str
+) -> None:
+    events = [
+        {"resource_name": name, "resource_status": status, "resource_status_reason": reason, "physical_resource_id": physical,
+         "links": [{"rel": "resource", "href": f"http://heat.example/{name}"}]}
+        for name, status, reason, physical in [*newer, *FAILED_TWICE]
+    ]  # fmt: skip
+
+    class Answering:
+        async def call(self, *_: object, **__: object) -> Any:
+            return SimpleNamespace(ok=True, json=lambda: {"events": events})
+
+    tenant: Any = Answering()
+    found = await HeatStacks(tenant).last_failure(Stack("stack-1", "vnf-1", StackState.MAKING))
+    assert found.startswith(failure)
+    assert bool(found) is bool(failure)

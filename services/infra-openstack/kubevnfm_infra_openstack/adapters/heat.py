@@ -24,6 +24,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateRefused,
     VimRefused,
 )
+from kubevnfm_infra_openstack.domain.failure import is_cancelled
 from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER, VOLUME
 from kubevnfm_infra_openstack.domain.snapshot_ports import REVERTED_TO
 from kubevnfm_infra_openstack.domain.stack import (
@@ -41,8 +42,8 @@ from kubevnfm_infra_openstack.domain.stack import (
 )
 from kubevnfm_infra_openstack.domain.watch import StackWatch
 
-_NEWEST_EVENTS = 100
-"""As many as a few resources make between two looks."""
+_NEWEST_EVENTS: Final = 100
+"""One page: a failed try makes four events of its resource."""
 _IDS_PER_CALL: Final = 80
 """Ids in one query string: 80 UUIDs are 3.2 kB, which is below every proxy's limit for a URL."""
 _SINGLE_SERVERS: Final = 3
@@ -188,12 +189,18 @@ class HeatStacks:
     async def last_failure(self, stack: Stack) -> str:
         query = {"nested_depth": _DEEPEST, "limit": _NEWEST_EVENTS, "sort_dir": "desc"}
         response = await self._heat("GET", f"{_path(stack)}/events", query=query, fine=frozenset({404}))
+        done: set[str] = set()
         for event in response.json().get("events", ()) if response.ok else ():
-            status, reason = str(event["resource_status"]), event.get("resource_status_reason") or ""
-            if event.get("physical_resource_id") == stack.id and status.endswith("_IN_PROGRESS"):
-                break  # Heat's present work has begun here
-            # Heat's parents fail after their content, with its reason, and what it aborts has no reason of its own.
-            if status.endswith("_FAILED") and reason and event.get("physical_resource_id") != stack.id:
+            action, _, outcome = str(event["resource_status"]).partition("_")
+            if event.get("physical_resource_id") == stack.id:
+                if outcome == "IN_PROGRESS":
+                    break  # Heat's present work has begun here
+                continue
+            resource = next((link["href"] for link in event.get("links", ()) if link["rel"] == "resource"), "")
+            reason = event.get("resource_status_reason") or ""
+            if outcome == "COMPLETE" and action != "DELETE":  # a try after a failure begins with a deletion
+                done.add(resource)
+            elif outcome == "FAILED" and reason and resource not in done and not is_cancelled(reason):
                 return f"{event['resource_name']}: {reason}"
         return ""
 

@@ -43,8 +43,13 @@ def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource
     holding = {r.stack_id for r in failed}
     own = [r for r in failed if r.nested_id not in holding or not r.nested_id]
     # If all were aborted (an operator cancelled the stack), the aborted resources are all there is to name.
-    causes = [r for r in own if not _CANCELLED.search(r.reason)] or own
+    causes = [r for r in own if not is_cancelled(r.reason)] or own
     return sorted(causes, key=depth, reverse=True)
+
+
+def is_cancelled(reason: str) -> bool:
+    """Return whether Heat has stopped work on a resource only because of another one, or because it was asked to."""
+    return _CANCELLED.search(reason) is not None
 
 
 def failure_of(
