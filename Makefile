@@ -42,7 +42,7 @@ $(UV):
 
 setup: .venv/.ready ## Creates the environment .venv that everything runs in
 
-servers: ## Installs the servers and tools of the tests: RabbitMQ, mongo-java-server, OpenSSH, shellcheck, amqp-tools
+servers: ## Installs the servers and tools of the tests: RabbitMQ, mongo-java-server, OpenSSH, shellcheck, amqp-tools, zsh, fish
 	@tests/support/servers/install.sh
 
 lock: | $(UV) ## Updates requirements.lock and the lock file of each image from the members' pyproject files

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Gets the real servers that tests run against; quick when they are all there. Says what it could not get, and fails on
-# that when CI=true: a server's tests must not be skipped there without anybody noticing. With `chromium` it gets the browser
-# of the tests of the web page, which no other test needs.
+# Gets the real servers and programs that tests run against; quick when they are all there. Says what it could not get, and fails
+# on that when CI=true: the tests of a server must not be skipped there without anybody noticing. With `chromium` it gets the
+# browser of the tests of the web page, which no other test needs.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -61,6 +61,9 @@ debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbit
 debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)
 debian shellcheck /usr/bin/shellcheck || missing+=(shellcheck)
 debian amqp-tools /usr/bin/amqp-consume || missing+=(amqp-tools)
+# The shells whose completion is tested.
+debian zsh /usr/bin/zsh || missing+=(zsh)
+debian fish /usr/bin/fish || missing+=(fish)
 
 if ((${#missing[@]})); then
     say "COULD NOT GET: ${missing[*]}; the tests that need them are skipped"

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import AsyncIterator, Mapping
@@ -197,14 +198,47 @@ async def test_a_gateway_that_is_slow_delays_no_completion() -> None:
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_is_understood_by_it(shell: str, tmp_path: Path) -> None:
-    script = run_here("completion", shell)
-    assert script.code == 0
+_COMPLETIONS: Final = {
+    "bash": """
+        source <(kubevnfm completion bash)
+        [[ $(complete -p kubevnfm) == *"-F _kubevnfm "* ]] || exit 1
+        COMP_WORDS=(kubevnfm config "$1") COMP_CWORD=2
+        _kubevnfm
+        printf '%s\\n' "${COMPREPLY[@]}"
+        """,
+    # The functions of its completion system, which is for terminals.
+    "zsh": """
+        compdef() { [[ $* == "_kubevnfm kubevnfm" ]] || exit 1 }
+        compadd() { shift; print -rl -- "$@" }
+        _files() { print files }
+        source <(kubevnfm completion zsh)
+        words=(kubevnfm config "$1") CURRENT=3
+        _kubevnfm
+        """,
+    "fish": 'kubevnfm completion fish | source; complete -C "kubevnfm config $argv[1]"',
+}
+"""Programs that print what the second word of ``kubevnfm config`` could become, from what their first argument begins."""
+_PLAIN: Final = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}
+
+
+@pytest.mark.parametrize("shell", list(_COMPLETIONS))
+def test_the_script_of_a_shell_completes_in_it(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    (tmp_path / "script").write_text(script.out)
-    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True, timeout=60)
+        pytest.skip(f"{shell} is not installed: `make servers` installs it")
+    name = [] if shell == "fish" else [shell]
+
+    def completed(begun: str) -> list[str]:
+        words = [shell, *_PLAIN[shell], _COMPLETIONS[shell], *name, begun]
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(tmp_path)}
+        ran = subprocess.run(
+            words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
+        )
+        assert ran.stderr == ""
+        return ran.stdout.split()
+
+    assert sorted(completed("")) == ["delete-context", "set-context", "use-context", "view"]
+    assert completed("us") == ["use-context"]
 
 
 # --- doctor and top ---------------------------------------------------------------------------------------------------
