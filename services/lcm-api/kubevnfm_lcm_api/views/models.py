@@ -158,7 +158,9 @@ class OperationView(OperationHead):
     warnings: list[RequestWarning] | None = None
     """Parts of the request that are not used."""
     waits: list[Wait]
-    """Everything that it waits for now, the longest first."""
+    """Everything that it waits for now, the longest first; at most 100 are listed."""
+    moreWaits: int | None = None  # noqa: N815  # as it is on the wire
+    """The number of those that are not listed."""
     steps: list[Step]
     nodes: list[Node]
     tasks: list[Task]

@@ -62,7 +62,7 @@ async def _view(request: web.Request) -> JsonObject:
             **found_of(record, tasks, runs, now, root, is_broker_away=is_away),
             "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
             **({"warnings": warned} if warned else {}),
-            "waits": waits_of(record, tasks),
+            **waits_of(record, tasks),
             "steps": _with_usual(step_views(record), usual_s(runs, record)),
             **clean_up,
             "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],

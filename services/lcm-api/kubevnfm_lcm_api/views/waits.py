@@ -9,17 +9,22 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.core.progress import obstacles_of
+from kubevnfm_lcm_api.lifecycle.core.progress import OPEN, obstacles_of
 
-_OPEN: Final = frozenset({"started", "progressed"})
+_MOST: Final = 100
+"""Each of 200 machines may name ten objects that it waits for; the view is read again whenever something happens."""
 _WAIT: Final = "wait"
 """The task of a command that is tried again, or waits by itself (`kubevnfm_worker`)."""
 _GRANT: Final = "The NFVO has not decided about the grant yet."
 
 
-def waits_of(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return what waits, for what and since when, the longest first; ``tasks``: as `Progress.operation_tasks` returns them."""
-    return sorted((*_grant(record), *_steps(record, tasks)), key=lambda each: str(each["since"]))
+def waits_of(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> JsonObject:
+    """Return ``waits``: what waits, for what and since when, the longest first; and ``moreWaits``, the number of the rest if there is one.
+
+    ``tasks``: as `Progress.operation_tasks` returns them.
+    """
+    found = sorted((*_grant(record), *_steps(record, tasks)), key=lambda each: str(each["since"]))
+    return {"waits": found[:_MOST], **({"moreWaits": len(found) - _MOST} if len(found) > _MOST else {})}
 
 
 def _grant(record: OccurrenceRecord) -> Iterator[JsonObject]:
@@ -33,7 +38,7 @@ def _grant(record: OccurrenceRecord) -> Iterator[JsonObject]:
 def _steps(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     attempts = {step.id: step.attempt for step in record.running}
     for task in tasks:
-        if task["state"] not in _OPEN or attempts.get(task["step"]) != task.get("attempt", 0) or not task["message"]:
+        if task["state"] not in OPEN or attempts.get(task["step"]) != task.get("attempt", 0) or not task["message"]:
             continue
         if task["task"] == _WAIT and task.get("since"):
             # The message has the time in front of the reason.

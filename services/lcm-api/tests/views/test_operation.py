@@ -15,6 +15,7 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
+from kubevnfm_lcm_api.views.waits import waits_of
 from worlds.lcm_world import World, lcm_world
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
@@ -188,6 +189,23 @@ def test_runs_of_the_same_vnfd_are_compared_first_and_retried_ones_never() -> No
     for state in ("FAILED_TEMP", "ROLLING_BACK", "COMPLETED"):
         resting = OccurrenceRecord.from_document(an_operation(CREATED, state=state))
         assert estimated(RUNS, resting, T0) is None
+
+
+def test_of_very_many_waits_the_longest_are_listed_and_the_rest_counted() -> None:
+    record = OccurrenceRecord.from_document(an_operation(a_step("join", "join", began=0)))
+    tasks = [
+        {
+            "step": "join", "attempt": 1, "node": f"worker{node}", "task": "ready", "state": "progressed", "message": "0",
+            "obstacles": [f"Pod {number}: no address" for number in range(10)],
+            "obstacleTimes": [(T0 + timedelta(seconds=100 - node, milliseconds=number)).isoformat() for number in range(10)],
+        }
+        for node in range(20)
+    ]  # fmt: skip
+    found = waits_of(record, tasks)
+    assert (len(found["waits"]), found["moreWaits"]) == (100, 100)
+    nodes = [wait["node"] for wait in found["waits"]]
+    assert nodes == [f"worker{node}" for node in range(19, 9, -1) for _ in range(10)]
+    assert list(waits_of(record, tasks[:10])) == ["waits"], "a hundred are listed"
 
 
 async def test_the_examples_of_the_page_about_views_work(world: World) -> None:

@@ -16,8 +16,9 @@ from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 
 COLLECTION: Final = "operation_progress"
-_OPEN: Final = frozenset({"started", "progressed"})
-_UNFINISHED: Final = (*sorted(_OPEN), "failed")
+OPEN: Final = frozenset({"started", "progressed"})
+"""The states of a task that has not ended."""
+_UNFINISHED: Final = (*sorted(OPEN), "failed")
 _MOST_UNFINISHED: Final = 5000
 _WRITE_ATTEMPTS: Final = 10
 """Lost races before an event is dropped: progress is shown to people, and the next event replaces it."""
@@ -104,7 +105,7 @@ class Progress:
         tasks = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
         for task in tasks:
             is_running = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
-            if task["node"] and task["state"] in _OPEN and not is_running:
+            if task["node"] and task["state"] in OPEN and not is_running:
                 task["state"] = "cancelled"
         return tasks
 

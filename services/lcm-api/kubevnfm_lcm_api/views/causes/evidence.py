@@ -12,12 +12,11 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState as S
 
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
-from kubevnfm_lcm_api.lifecycle.core.progress import obstacles_of
+from kubevnfm_lcm_api.lifecycle.core.progress import OPEN, obstacles_of
 from kubevnfm_lcm_api.views.causes.situation import Situation
 from kubevnfm_lcm_api.views.causes.wording import duration
 
 _WAIT_TASK: Final = "wait"
-_OPEN: Final = frozenset({"started", "progressed"})
 _ENDED_WELL: Final = frozenset({"finished", "skipped"})
 _WAIT: Final = re.compile(r"wait(?:ing|ed) since (\S{1,40}?): (.*)", re.DOTALL)
 """The message of a worker whose command waits for something outside (`kubevnfm_worker.news`)."""
@@ -109,7 +108,7 @@ def _is_open(task: JsonObject, step: PlannedStep) -> bool | None:
     if task.get("attempt", 0) != step.attempt or task.get("state") in _ENDED_WELL:
         return None
     if step.is_running:
-        return True if task.get("state") in _OPEN else None
+        return True if task.get("state") in OPEN else None
     return False if step.state is StepState.FAILED else None
 
 
