@@ -10,6 +10,7 @@ from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.prefixes import with_id
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
@@ -85,11 +86,7 @@ class VimRecords:
 
     async def with_id(self, prefix: str, *, limit: int) -> Sequence[VimRecord]:
         """Return records whose id begins so."""
-        # Behind every id that is smaller than the prefix, and the prefix itself.
-        found = await self._store.find(COLLECTION, Query(after=(None, prefix), limit=limit))
-        exact = await self.find_one(prefix)
-        begun = [_read(stored).vim for stored in found if stored.id.startswith(prefix)]
-        return [*([] if exact is None else [exact.vim]), *begun][:limit]
+        return [_read(stored).vim for stored in await with_id(self._store, COLLECTION, prefix, limit=limit)]
 
     async def find_by_name(self, tenant_id: str, name: str) -> StoredVim | None:
         """Return the tenant's record with this name."""

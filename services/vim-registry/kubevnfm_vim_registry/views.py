@@ -9,6 +9,7 @@ from kubevnfm_clients.vim_views import VimView
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, revealed
+from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import Compare, Filter, Op
 
 from kubevnfm_vim_registry.capacities import Capacities, KnownCapacity
@@ -17,8 +18,6 @@ from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import VimRecords
 
-_LAST: Final = "\U0010ffff"
-"""Behind every character that a name has."""
 _EQUAL: Final = ("type", "status")
 _PATIENCE_S: Final = 4.0
 """How long a view waits for the capacity; the reading goes on for the next one."""
@@ -44,8 +43,7 @@ class VimViews:
             return [self._shown(each) for each in await self._records.with_id(filters["id"], limit=limit)], None
         wanted: list[Filter] = [Compare(name, Op.EQ, [filters[name]]) for name in _EQUAL if name in filters]
         # Every record has a name: so the index is read in its order.
-        prefix = filters.get("name", "")
-        wanted += [Compare("name", Op.GTE, [prefix]), Compare("name", Op.LT, [f"{prefix}{_LAST}"])]
+        wanted += prefixed("name", filters.get("name", ""))
         found = await self._records.page(wanted, limit=limit + 1, after=after)
         shown = [self._shown(each) for each in found[:limit]]
         return shown, (shown[-1].name, shown[-1].id) if len(found) > limit else None

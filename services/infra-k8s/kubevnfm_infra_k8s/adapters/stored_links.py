@@ -8,6 +8,7 @@ from typing import Final
 from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, by
 from kubevnfm_worker.outbox import Outbox
 
@@ -42,8 +43,6 @@ _LARGE: Final = ("spec", "metadata", "holders", "objects")
 
 
 _PREFIXES: Final = {"id_prefix": "id", "name_prefix": "name"}
-_LAST: Final = "\U0010ffff"
-"""Behind every character that a name has."""
 
 
 def page_query(known: Mapping[str, str], filters: Mapping[str, str], *, limit: int, after: str | None) -> Query:
@@ -54,8 +53,7 @@ def page_query(known: Mapping[str, str], filters: Mapping[str, str], *, limit: i
     wanted: list[Filter] = []
     for name, value in filters.items():
         if name in _PREFIXES:
-            path = _PREFIXES[name]
-            wanted += [Compare(path, Op.GTE, [value]), Compare(path, Op.LT, [f"{value}{_LAST}"])]
+            wanted += prefixed(_PREFIXES[name], value)
         elif name in known:
             wanted.append(Compare(known[name], Op.EQ, [value]))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,11 +12,11 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.http.markers import MARKER, read_marker
 from kubevnfm_lcm_api.http.routes import Parameter
 
-_LIMIT: Final = "limit"
+LIMIT: Final = "limit"
 _USUAL: Final = 100
 _MOST: Final = 1000
 PARAMETERS: Final = (
-    Parameter(_LIMIT, f"The largest number of entries of a page: 1 to {_MOST}, {_USUAL} unless given"),
+    Parameter(LIMIT, f"The largest number of entries of a page: 1 to {_MOST}, {_USUAL} unless given"),
     MARKER,
 )
 
@@ -38,25 +38,26 @@ def read_page(request: web.Request, filters: Sequence[Parameter]) -> PageRequest
     for one in filters:
         if one.values and not one.is_repeated and one.name in given and given[one.name] not in one.values:
             raise InvalidInput(one.name, f"{', '.join(one.values)} expected")
-    limit = _limit(request.query.get(_LIMIT))
+    limit = read_limit(request, most=_MOST)
     marker = read_marker(request, request.path, given)
     if marker is None:
         return PageRequest(given, limit or _USUAL, None)
     return PageRequest(marker["q"], limit or marker["limit"], marker["a"])
 
 
-def words(asked: PageRequest, parameter: Parameter) -> Sequence[str]:
-    """Return the values of a repeated parameter, each once. Raises InvalidInput for one that it does not have."""
-    given = asked.filters.get(parameter.name)
-    found = [] if given is None else list(dict.fromkeys(given.split(",")))
+def words(given: Iterable[str], parameter: Parameter) -> Sequence[str]:
+    """Return the values of a repeated parameter, each once, also those joined by commas. Raises InvalidInput for one that it does not have."""
+    found = list(dict.fromkeys(word for each in given for word in each.split(",")))
     if parameter.values and not set(found) <= set(parameter.values):
         raise InvalidInput(parameter.name, f"{', '.join(parameter.values)} expected, several by commas")
     return found
 
 
-def _limit(given: str | None) -> int | None:
+def read_limit(request: web.Request, *, most: int) -> int | None:
+    """Return the parameter ``limit``; None if it is not given. ``most`` has up to four digits. Raises InvalidInput."""
+    given = request.query.get(LIMIT)
     if given is None:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= _MOST):
-        raise InvalidInput(_LIMIT, f"a number from 1 to {_MOST} expected")
+    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= most):
+        raise InvalidInput(LIMIT, f"a number from 1 to {most} expected")
     return int(given)

@@ -11,6 +11,7 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored
 
 from kubevnfm_lcm_api.http.context import api_root, context
@@ -21,7 +22,6 @@ from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.multicloud.vnf_lists import claimed_by
 from kubevnfm_lcm_api.views.instance_rows import LARGE, PREFIX, InstanceSummary, with_operations
 from kubevnfm_lcm_api.views.lists import Found, ListPage, Part, find_page, list_answer
-from kubevnfm_lcm_api.views.prefixes import prefixed
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.tree.building import parts_of, tree_of
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts

@@ -66,7 +66,7 @@ async def list_all(request: web.Request) -> web.Response:
 
 def _parts(asked: PageRequest) -> Sequence[Part]:
     """Return the groups of the list; its marker has their numbers. Raises InvalidInput."""
-    given = words(asked, _STATE)
+    given = words([asked.filters[_STATE.name]] if _STATE.name in asked.filters else [], _STATE)
     states = {state for word in given for state in _GROUPS.get(word, ())} | (set(given) - set(_GROUPS))
     groups = [[each for each in group if not given or each in states] for group in _GROUPS.values()]
     more = [occurrences.PUBLIC, *_of_kind(asked), *_since(asked)]

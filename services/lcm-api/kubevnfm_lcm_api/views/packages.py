@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from aiohttp import web
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import AllOf, Compare, Op, Sort
 
 from kubevnfm_lcm_api.http.context import api_root, context
@@ -19,7 +20,6 @@ from kubevnfm_lcm_api.packages.usable import COLLECTION
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
 from kubevnfm_lcm_api.views.lists import ListPage, Part, find_page, list_answer
-from kubevnfm_lcm_api.views.prefixes import prefixed
 from kubevnfm_lcm_api.views.services import views
 
 _MANY: Final = f"{PREFIX}/packages"

@@ -14,10 +14,12 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.prefixes import prefixed, with_id
 from kubevnfm_store.query import AllOf, Query, Sort
 
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.http.pages import words
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
@@ -25,7 +27,6 @@ from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.packages.usable import COLLECTION as PACKAGES
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import LARGE, LARGE_OF_OPERATION, PREFIX
-from kubevnfm_lcm_api.views.prefixes import prefixed, with_id
 from kubevnfm_lcm_api.views.services import views
 
 HitKind = Literal["instance", "operation", "package", "vim", "virtual-link", "persistent-volume"]
@@ -85,9 +86,7 @@ async def search(request: web.Request) -> web.Response:
     text = request.query.get(_Q.name, "")
     if not 1 <= len(text) <= _LONGEST:
         raise InvalidInput(_Q.name, f"1 to {_LONGEST} characters expected")
-    wanted = [kind for given in request.query.getall(_KIND.name, []) for kind in given.split(",")]
-    if not set(wanted) <= set(_KINDS):
-        raise InvalidInput(_KIND.name, f"{', '.join(_KINDS)} expected, several by commas")
+    wanted = words(request.query.getall(_KIND.name, []), _KIND)
     kinds = [kind for kind in _KINDS if not wanted or kind in wanted]
     sequence = views(request).sequence()
     answers = await asyncio.gather(*(_searched(kind, request, text) for kind in kinds))

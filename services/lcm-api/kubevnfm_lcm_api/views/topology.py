@@ -14,6 +14,7 @@ from kubevnfm_store.query import Compare, Op, Query, Stored
 
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.http.pages import LIMIT, read_limit
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
@@ -29,7 +30,7 @@ from kubevnfm_lcm_api.views.tree.standing import seen_vim
 _INSTANCE: Final = Parameter("instance", "The networks of this VNF instance")
 _VIM: Final = Parameter("vim", "The networks of all VNFs on this VIM, by their ids")
 _USUAL, _MOST = 500, 2000
-_LIMIT: Final = Parameter("limit", f"The largest number of nodes: 1 to {_MOST}, {_USUAL} unless given")
+_LIMIT: Final = Parameter(LIMIT, f"The largest number of nodes: 1 to {_MOST}, {_USUAL} unless given")
 _BATCH: Final = 20
 _MOST_VNFS: Final = 200
 _UNREAD: Final = ("internal/request", "internal/parameters")
@@ -62,7 +63,7 @@ async def show(request: web.Request) -> web.Response:
     instance_id, vim_id = request.query.get(_INSTANCE.name), request.query.get(_VIM.name)
     if (instance_id is None) == (vim_id is None):
         raise InvalidInput(_INSTANCE.name, f"either {_INSTANCE.name} or {_VIM.name} expected")
-    graph, away = Graph(_limit(request)), list[AwayPart]()
+    graph, away = Graph(read_limit(request, most=_MOST) or _USUAL), list[AwayPart]()
     sequence = views(request).sequence()
     if instance_id is not None:
         await _of_instance(request, instance_id, graph, away)
@@ -74,15 +75,8 @@ async def show(request: web.Request) -> web.Response:
     return web.json_response(text=view.model_dump_json(exclude_none=True))
 
 
-def _limit(request: web.Request) -> int:
-    given = request.query.get(_LIMIT.name, str(_USUAL))
-    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= _MOST):
-        raise InvalidInput(_LIMIT.name, f"a number from 1 to {_MOST} expected")
-    return int(given)
-
-
 async def _of_instance(request: web.Request, instance_id: str, graph: Graph, away: list[AwayPart]) -> None:
-    facts, root = await read_facts(request, instance_id), api_root(request)
+    facts, root = await read_facts(request, instance_id, networks_alone=True), api_root(request)
     placed = facts.placed
     if isinstance(placed, Away | Gone):
         away.append(AwayPart(part="pods", text=line(placed.reason)))

@@ -13,6 +13,8 @@ from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
 
+from kubevnfm_vim_registry.domain.foreign import as_map, as_maps
+
 _QUANTITY: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)([KMGTPE]i|[mkMGTPE])?")
 _UNITS: Final = {
     "m": Decimal("0.001"),
@@ -46,7 +48,7 @@ class SeenCapacity:
 
 def quotas_of(service: str, answer: object) -> list[VimQuota]:
     """Return the quotas in an answer of a service to ``/limits``; those without a number are left out."""
-    absolute = _map(_map(_map(answer).get("limits")).get("absolute"))
+    absolute = as_map(as_map(as_map(answer).get("limits")).get("absolute"))
     found = []
     for name, (limit_name, used_name) in QUOTAS[service].items():
         limit, used = absolute.get(limit_name), absolute.get(used_name)
@@ -59,8 +61,8 @@ def cluster_capacity(nodes: Iterable[JsonMapping], *, as_of: str) -> SeenCapacit
     """Return the sum of what the nodes of a cluster have, and their states."""
     shown, cpu, memory, pods = list[VimNode](), Decimal(0), Decimal(0), Decimal(0)
     for node in nodes:
-        status = _map(node.get("status"))
-        allocatable = _map(status.get("allocatable"))
+        status = as_map(node.get("status"))
+        allocatable = as_map(status.get("allocatable"))
         cpu += _quantity(allocatable.get("cpu"))
         memory += _quantity(allocatable.get("memory"))
         pods += _quantity(allocatable.get("pods"))
@@ -77,20 +79,20 @@ def cluster_capacity(nodes: Iterable[JsonMapping], *, as_of: str) -> SeenCapacit
 
 
 def _node(node: JsonMapping, status: JsonMapping) -> VimNode:
-    ready = next((each for each in _maps(status.get("conditions")) if each.get("type") == "Ready"), {})
+    ready = next((each for each in as_maps(status.get("conditions")) if each.get("type") == "Ready"), {})
     is_ready = ready.get("status") == "True"
     reason = ": ".join(filter(None, [_text(ready.get("reason")), printable(str(ready.get("message") or ""))]))
     return VimNode(
-        name=_text(_map(node.get("metadata")).get("name")),
+        name=_text(as_map(node.get("metadata")).get("name")),
         ready=is_ready,
         reason="" if is_ready else bounded(reason or "its kubelet has not reported yet", _REASON_BYTES),
         since=_text(ready.get("lastTransitionTime")),
         addresses=tuple(
             _text(each.get("address"))
-            for each in _maps(status.get("addresses"))[:_MOST_ADDRESSES]
+            for each in as_maps(status.get("addresses"))[:_MOST_ADDRESSES]
             if each.get("type") in {"InternalIP", "ExternalIP"}
         ),
-        version=_text(_map(status.get("nodeInfo")).get("kubeletVersion")),
+        version=_text(as_map(status.get("nodeInfo")).get("kubeletVersion")),
     )
 
 
@@ -104,11 +106,3 @@ def _quantity(value: object) -> Decimal:
 
 def _text(value: object) -> str:
     return printable(value[:_LONGEST]) if isinstance(value, str) else ""
-
-
-def _map(value: object) -> JsonMapping:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: object) -> Sequence[JsonMapping]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

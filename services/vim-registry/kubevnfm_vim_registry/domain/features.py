@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kubevnfm_clients.multicloud.region_views import FEATURE, Device, DevicePool, NodeFeatures, RegionFeatures
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import MASK
+
+from kubevnfm_vim_registry.domain.foreign import as_map, as_maps
 
 _OVS: Final = "ovs-cni.network.kubevirt.io/"
 _SRIOV: Final = "feature.node.kubernetes.io/network-sriov.capable"
@@ -55,21 +57,21 @@ def node_capabilities(nodes: Iterable[JsonMapping]) -> frozenset[str]:
 
 def readable(item: JsonMapping) -> JsonObject:
     """Return an object without ``managedFields``, a Secret without its values (multicloud.md chapter 8)."""
-    metadata = {name: value for name, value in _map(item.get("metadata")).items() if name != "managedFields"}
+    metadata = {name: value for name, value in as_map(item.get("metadata")).items() if name != "managedFields"}
     shown = {**item, "metadata": metadata}
     if item.get("kind") == "Secret" and item.get("apiVersion") == "v1":
         # An annotation may have the whole manifest.
         if "annotations" in metadata:
-            metadata["annotations"] = dict.fromkeys(_map(metadata["annotations"]), MASK)
+            metadata["annotations"] = dict.fromkeys(as_map(metadata["annotations"]), MASK)
         for name in ("data", "stringData"):
             if name in shown:
-                shown[name] = dict.fromkeys(_map(shown[name]), MASK)
+                shown[name] = dict.fromkeys(as_map(shown[name]), MASK)
     return shown
 
 
 def _node(node: JsonMapping) -> NodeFeatures:
-    labels = _texts(_map(node.get("metadata")).get("labels"))
-    status = _map(node.get("status"))
+    labels = _texts(as_map(node.get("metadata")).get("labels"))
+    status = as_map(node.get("status"))
     return NodeFeatures(
         name=_name(node),
         labels={name: value for name, value in labels.items() if name.startswith(FEATURE)},
@@ -81,50 +83,42 @@ def _node(node: JsonMapping) -> NodeFeatures:
 def _pools(slices: Iterable[JsonMapping]) -> Iterator[DevicePool]:
     by_pool: defaultdict[tuple[str, str], list[JsonMapping]] = defaultdict(list)
     for one in slices:
-        spec = _map(one.get("spec"))
-        by_pool[str(spec.get("driver", "")), str(_map(spec.get("pool")).get("name", ""))].append(spec)
+        spec = as_map(one.get("spec"))
+        by_pool[str(spec.get("driver", "")), str(as_map(spec.get("pool")).get("name", ""))].append(spec)
     for (driver, pool), specs in sorted(by_pool.items()):
-        generation = max(_number(_map(spec.get("pool")).get("generation")) for spec in specs)
-        newest = [spec for spec in specs if _number(_map(spec.get("pool")).get("generation")) == generation]
-        wanted = max(_number(_map(spec.get("pool")).get("resourceSliceCount")) for spec in newest)
+        generation = max(_number(as_map(spec.get("pool")).get("generation")) for spec in specs)
+        newest = [spec for spec in specs if _number(as_map(spec.get("pool")).get("generation")) == generation]
+        wanted = max(_number(as_map(spec.get("pool")).get("resourceSliceCount")) for spec in newest)
         yield DevicePool(
             driver=driver,
             pool=pool,
             generation=generation,
             incomplete=len(newest) < wanted,
             node=str(newest[0].get("nodeName") or ""),
-            devices=tuple(_device(device) for spec in newest for device in _maps(spec.get("devices"))),
+            devices=tuple(_device(device) for spec in newest for device in as_maps(spec.get("devices"))),
         )
 
 
 def _device(device: JsonMapping) -> Device:
     attributes = {
         name: next((value[kind] for kind in _VALUES if kind in value), None)
-        for name, value in _map(device.get("attributes")).items()
+        for name, value in as_map(device.get("attributes")).items()
         if isinstance(value, Mapping)
     }
     capacity = {
         name: str(value.get("value", ""))
-        for name, value in _map(device.get("capacity")).items()
+        for name, value in as_map(device.get("capacity")).items()
         if isinstance(value, Mapping)
     }
     return Device(name=str(device.get("name", "")), attributes=attributes, capacity=capacity)
 
 
 def _name(item: JsonMapping) -> str:
-    return str(_map(item.get("metadata")).get("name", ""))
-
-
-def _map(value: object) -> JsonMapping:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: object) -> Sequence[JsonMapping]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return str(as_map(item.get("metadata")).get("name", ""))
 
 
 def _texts(value: object) -> dict[str, str]:
-    return {str(name): str(text) for name, text in _map(value).items()}
+    return {str(name): str(text) for name, text in as_map(value).items()}
 
 
 def _number(value: object) -> int:

@@ -29,7 +29,7 @@ from kubevnfm_lcm_api.views.tree.machines import stack_node
 from kubevnfm_lcm_api.views.tree.model import Node
 from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
 from kubevnfm_lcm_api.views.tree.objects import release_node, unfinished_nodes
-from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing
+from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing, unread
 
 _OF_LINK: Final[Mapping[str, Health]] = {"READY": "ok", "DEGRADED": "problem", "FAILED": "problem"}
 _OF_VOLUME: Final[Mapping[str, Health]] = {"Reserved": "ok", "Bound": "ok", "Released": "ok", "Failed": "problem"}
@@ -171,45 +171,32 @@ def _on_vim(row: InstanceSummary) -> Node:
 
 
 def _link(facts: TreeFacts, link_id: str, known: Known[VirtualLink]) -> Node:
-    stored = next(each for each in facts.record.internals.networks if each.virtual_link_id == link_id)
+    stored = next(each.link for each in facts.record.internals.networks if each.virtual_link_id == link_id)
     href = f"{facts.root}/multicloud/v1/virtual-links/{link_id}"
+    node = Node(kind="virtual-link", id=link_id, name=stored.name, type=stored.type, health="ok", href=href)
     if isinstance(known, Away | Gone):
-        health: Health = "problem" if isinstance(known, Gone) else "unknown"
-        return Node(
-            kind="virtual-link", id=link_id, name=stored.link.name, type=stored.link.type, health=health,
-            text=line(known.reason), href=href,
-        )  # fmt: skip
-    health = _OF_LINK.get(known.status, "progressing")
-    return Node(
-        kind="virtual-link",
-        id=link_id,
-        name=known.name,
-        type=known.type,
-        state=known.status,
-        health=health,
-        text=line(known.status_detail or f"the link is {known.status}") if health != "ok" else None,
-        since=known.updated_at if health != "ok" else None,
-        href=href,
-    )
+        node.health, node.text = unread(known)
+    else:
+        node.name, node.type = known.name, known.type
+        reason = known.status_detail or f"the link is {known.status}"
+        _set_state(node, known.status, _OF_LINK, reason, since=known.updated_at)
+    return node
 
 
 def _volume(facts: TreeFacts, volume_id: str, known: Known[PersistentVolume]) -> Node:
     stored = next(each for each in facts.record.internals.volumes if each.persistent_volume_id == volume_id)
     href = f"{facts.root}/multicloud/v1/persistent-volumes/{volume_id}"
+    node = Node(kind="persistent-volume", id=volume_id, name=stored.claim_name, health="ok", href=href)
     if isinstance(known, Away | Gone):
-        health: Health = "problem" if isinstance(known, Gone) else "unknown"
-        return Node(
-            kind="persistent-volume", id=volume_id, name=stored.claim_name, health=health, text=line(known.reason),
-            href=href,
-        )  # fmt: skip
-    health = _OF_VOLUME.get(known.phase, "progressing")
-    return Node(
-        kind="persistent-volume",
-        id=volume_id,
-        name=known.name,
-        type=known.storage_class,
-        state=known.phase,
-        health=health,
-        text=line(known.phase_detail or f"the volume is {known.phase}") if health != "ok" else None,
-        href=href,
-    )
+        node.health, node.text = unread(known)
+    else:
+        node.name, node.type = known.name, known.storage_class
+        _set_state(node, known.phase, _OF_VOLUME, known.phase_detail or f"the volume is {known.phase}")
+    return node
+
+
+def _set_state(node: Node, state: str, healths: Mapping[str, Health], reason: str, *, since: str | None = None) -> None:
+    """Set the state of a node, the health that it means, and why and since when that is not ``ok``."""
+    node.state, node.health = state, healths.get(state, "progressing")
+    if node.health != "ok":
+        node.text, node.since = line(reason), since

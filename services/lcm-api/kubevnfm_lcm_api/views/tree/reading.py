@@ -38,8 +38,11 @@ _LARGE: Final = 500
 """Objects and pods from which on a document is read in a thread: it would delay other requests."""
 
 
-async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
-    """Return the facts about an instance. Raises NotFound, StoreUnavailable."""
+async def read_facts(request: web.Request, instance_id: str, *, networks_alone: bool = False) -> TreeFacts:
+    """Return the facts about an instance. Raises NotFound, StoreUnavailable.
+
+    ``networks_alone``: its volumes, the nodes of its own cluster and the VNFs there are not asked for.
+    """
     store = context(request).store
     stored = await lifecycle(request).instances.get(instance_id)
     record = await _record(stored)
@@ -50,7 +53,8 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
     has_release = record.release is not None and record.release.release is not None
     clients = multicloud(request)
     links = {each.virtual_link_id for each in record.internals.networks}
-    volumes = {each.persistent_volume_id for each in record.internals.volumes}
+    volumes = {each.persistent_volume_id for each in record.internals.volumes} if not networks_alone else set[str]()
+    own = record.internals.cluster_vim_id if not networks_alone else None
     vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
         _each("vim-registry", views(request).vims.get, _vims_of(record, is_claimed=operation is not None)),
         known_of("infra-k8s", _existing(clients.inventory, instance_id, has_release=has_release))
@@ -58,8 +62,8 @@ async def read_facts(request: web.Request, instance_id: str) -> TreeFacts:
         else _nothing(),
         _each("infra-k8s", clients.links.get, links),
         _each("infra-k8s", clients.volumes.get, volumes),
-        known_of("vim-registry", _nodes(views(request).vims, record.internals.cluster_vim_id)),
-        _on_vim(store, record.internals.cluster_vim_id, instance_id, api_root(request)),
+        known_of("vim-registry", _nodes(views(request).vims, own)),
+        _on_vim(store, own, instance_id, api_root(request)),
     )
     return TreeFacts(
         record=record,

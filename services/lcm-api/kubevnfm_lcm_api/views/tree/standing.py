@@ -41,10 +41,15 @@ class Standing:
     """Why what is stored of the resources may not be as it is now; None: comparisons with the VIM find what has changed."""
 
 
+def unread(known: Away | Gone) -> tuple[Health, str]:
+    """Return the health of something that could not be read, and why not."""
+    return "problem" if isinstance(known, Gone) else "unknown", line(known.reason)
+
+
 def seen_vim(known: Known[JsonMapping], vim_id: str) -> SeenVim:
     """Return a VIM as it is shown."""
     if isinstance(known, Away | Gone):
-        return SeenVim(vim_id, None, None, "problem" if isinstance(known, Gone) else "unknown", line(known.reason))
+        return SeenVim(vim_id, None, None, *unread(known))
     # A record without a status is of a test server or an older vim-registry.
     state = str(known.get("status") or "ACTIVE")
     health = _OF_STATE.get(state, "unknown")
