@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_worker.inbox import Wait
@@ -19,5 +20,6 @@ def of_handler(before: Wait | None, reason: str, now: datetime) -> Wait | None:
     """Return the wait of a handler to which nothing has failed, since it said first the same; None without a reason."""
     if not reason:
         return None
-    is_same = before is not None and (before.reason, before.code) == (reason, "")
-    return before if is_same else Wait(now, reason)
+    said = bounded(reason)  # it is stored, and may quote what foreign programs say
+    is_same = before is not None and (before.reason, before.code) == (said, "")
+    return before if is_same else Wait(now, said)

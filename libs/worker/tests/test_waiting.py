@@ -11,6 +11,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable, VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
+from kubevnfm_worker.waits import of_handler
 from kubevnfm_worker.worker import CommandWorker
 from worlds.worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
@@ -98,6 +99,15 @@ async def test_a_handler_that_waits_by_itself_says_what_for_once(
     assert first.since is not None
     assert then.since is not None
     assert first.since < then.since, "the row of errors begins with the first error"
+
+
+def test_the_words_of_a_handler_that_waits_are_bounded_and_the_same_ones_are_no_news() -> None:
+    now = datetime.now(UTC)
+    wait = of_handler(None, "guests " * 10_000, now)
+    assert wait is not None
+    assert len(wait.reason) == 4096
+    assert of_handler(wait, "guests " * 10_000, now + timedelta(seconds=9)) is wait
+    assert of_handler(wait, "", now) is None
 
 
 async def test_a_wait_ends_too_when_the_handler_breaks(
