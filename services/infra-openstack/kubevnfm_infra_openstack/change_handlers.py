@@ -207,8 +207,8 @@ class StackChangeHandlers:
             settled = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
             if settled is None:
                 raise StackMissing(command.stack_name)
-            if settled.state is StackState.MAKING or made_by not in settled.tags:
-                # Heat has not begun or not ended; the next call continues to wait.
+            if settled.state not in SETTLED or made_by not in settled.tags:
+                # Heat has not begun or not ended; the next call continues to wait. One that others delete is missing then.
                 return await still_working(cloud.stacks, settled, _AGAIN_S)
             stack = settled
         if stack.state is StackState.READY and _MORE in stack.tags:

@@ -35,6 +35,7 @@ _AGAIN_S = 1.0
 """Pause after a full wait for Heat; meanwhile other commands get a worker."""
 _DELETE_VISIBLE_S = 2.0
 """Time from Heat's acceptance of a delete until the state shows it; usually some tens of milliseconds."""
+_STILL_LISTED = "Heat has deleted what the stack had, but still lists it (DELETE_COMPLETE)"
 _ALL = frozenset(StackState)
 _UNASSIGNED = "not assigned"
 """Part of Heat's refusal of a property without a value: ``Property zone not assigned``."""
@@ -83,8 +84,8 @@ class InfraOpenstackHandlers:
             log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
         if stack.state is StackState.MAKING:
             stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
-        if stack is None or stack.state is StackState.MAKING:
-            # None: deleted concurrently; the next call creates it.
+        if stack is None or stack.state not in SETTLED:
+            # Heat works on it, or others delete it: the next call creates it once it is gone.
             return await still_working(cloud.stacks, stack, _AGAIN_S)
         if stack.state is not StackState.READY:
             if await is_being_deleted(cloud.stacks, stack):
@@ -109,8 +110,8 @@ class InfraOpenstackHandlers:
         if stack is not None and stack.state in SETTLED - DELETION_FAILED and command.successor is not None:
             with nothing_made():
                 await self._check_successor(cloud, stack, command, command.successor)
-        if stack is not None and await self._without(cloud, stack) is not None:
-            return NotYet(_AGAIN_S)
+        if stack is not None and (left := await self._without(cloud, stack)) is not None:
+            return NotYet(_AGAIN_S, waits_for=_STILL_LISTED if left.state is StackState.GONE else "")
         # Last, because Glance refuses to delete an image that a server or volume still uses.
         images = await cloud.images.delete_tagged(command.tag)
         if command.graceful_wait_s > 0:

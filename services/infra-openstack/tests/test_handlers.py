@@ -139,6 +139,15 @@ async def test_a_slow_stack_occupies_no_worker_and_is_found_again(world: World) 
     waiting = await world.handlers.create_resources(a_create(), a_context())
     assert isinstance(waiting, NotYet)
     assert waiting.waits_for == "Heat tries again what has failed: VDU1: No valid host was found."
+    world.stacks.hides_failures = True
+    assert await world.handlers.create_resources(a_create(), a_context()) == NotYet(waiting.again_in_s)
+    (stack_id,) = world.stacks.stacks
+    made = world.stacks.stacks[stack_id]
+    # Others delete it meanwhile.
+    for state in (StackState.GOING, StackState.GONE):
+        world.stacks.found, world.stacks.stacks[stack_id] = made, replace(made, state=state)
+        assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
+    world.stacks.found, world.stacks.stacks[stack_id] = None, made
     world.stacks.is_slow = False
     assert isinstance(await world.handlers.create_resources(a_create(), a_context()), Done)
     assert len(world.stacks.orders) == 1
@@ -367,6 +376,19 @@ async def test_a_stuck_deletion_is_retryable(world: World) -> None:
     assert caught.value.retryable
     assert isinstance(await world.handlers.delete_resources(a_delete(), a_context()), Done)
     assert len(world.stacks.deletions) == 2
+
+
+async def test_a_stack_that_is_deleted_and_still_listed_is_not_gone_yet(world: World) -> None:
+    """An engine of Heat that ends between the two leaves it so: the deletion is asked for again."""
+    await world.handlers.create_resources(a_create(), a_context())
+    world.stacks.is_still_listed = True
+    for number in (1, 2):
+        outcome = await world.handlers.delete_resources(a_delete(), a_context())
+        assert isinstance(outcome, NotYet)
+        assert outcome.waits_for.endswith("still lists it (DELETE_COMPLETE)")
+        assert len(world.stacks.deletions) == number
+    world.stacks.is_still_listed = False
+    assert isinstance(await world.handlers.delete_resources(a_delete(), a_context()), Done)
 
 
 async def test_a_graceful_termination_waits_once_without_a_worker(world: World) -> None:

@@ -136,6 +136,18 @@ async def test_a_deletion_that_fails_after_all_resources_are_gone_has_failed() -
     await watch.close()
 
 
+async def test_the_end_of_a_long_deletion_is_seen_soon_and_one_that_does_not_come_takes_few_calls() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    ending = asyncio.create_task(listed.turn("a", StackState.GONE, 600))
+    await watch.settle(listed.stacks["a"], until=DELETION_FAILED, within_s=700)
+    after = [at for at, _ in listed.calls if at > 600]
+    assert after[1] - after[0] < 0.1
+    assert len(after) < 100
+    await ending
+    await watch.close()
+
+
 async def test_each_wait_has_its_own_states() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)

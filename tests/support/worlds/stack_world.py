@@ -14,7 +14,13 @@ from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.kuryr import KuryrLogin
 from kubevnfm_events.stacks import CreateResources, DeleteResources, StackCommand
 from kubevnfm_infra_openstack.domain.asked_ports import NetworkView
-from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, StackUpdateRefused, VimUnavailable
+from kubevnfm_infra_openstack.domain.errors import (
+    StackNameTaken,
+    StackRefused,
+    StackUpdateRefused,
+    VimRefused,
+    VimUnavailable,
+)
 from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet
 from kubevnfm_infra_openstack.domain.ports import Cloud
 from kubevnfm_infra_openstack.domain.quota import Flavor
@@ -61,8 +67,14 @@ class TwinStacks:
     """The reason why the next stack fails; only once."""
     fails_again: str = ""
     """The failure after which Heat tries again."""
+    hides_failures: bool = False
+    """Heat does not show its events to this user."""
+    found: Stack | None = None
+    """The stack of every search, as it was before others have changed it."""
     sticks: int = 0
     """How many of the next deletions fail."""
+    is_still_listed: bool = False
+    """Deleted stacks stay in the list."""
     resource_list: tuple[HeatResource, ...] = ()
     hidden_for: int = 0
     """How many of the next searches miss an existing stack, as if its creation was still on the way."""
@@ -74,8 +86,12 @@ class TwinStacks:
         if self.hidden_for:
             self.hidden_for -= 1
             return None
+        if self.found is not None:
+            return self.found
         for stack in self.stacks.values():
             if stack.name == name:
+                if stack.state is StackState.GONE:
+                    return stack if is_ending_too and tag in stack.tags else None
                 if tag not in stack.tags:
                     raise StackNameTaken(name)
                 return stack
@@ -142,6 +158,8 @@ class TwinStacks:
         if now.state is StackState.GOING and self.sticks:
             self.sticks -= 1
             now = self.stacks[stack.id] = replace(now, state=StackState.STUCK, reason="volume is in use")
+        elif now.state is StackState.GOING and self.is_still_listed:
+            now = self.stacks[stack.id] = replace(now, state=StackState.GONE)
         elif now.state is StackState.GOING:
             del self.stacks[stack.id]
             return None
@@ -157,6 +175,8 @@ class TwinStacks:
 
     async def last_failure(self, stack: Stack) -> str:
         self._answer()
+        if self.hides_failures:
+            raise VimRefused("Heat", "GET /events: 403 Forbidden")
         return self.fails_again
 
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import VnfmError
@@ -85,5 +86,9 @@ async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
 
 async def still_working(stacks: StackPort, stack: Stack | None, again_in_s: float) -> NotYet:
     """Return that Heat is at work on the stack, and the failure after which it tries a resource again: it does so for minutes."""
-    failure = await stacks.last_failure(stack) if stack is not None and stack.state is StackState.MAKING else ""
+    failure = ""
+    if stack is not None and stack.state is StackState.MAKING:
+        # It only explains: a cloud that does not show it can still make the stack.
+        with suppress(VnfmError):
+            failure = await stacks.last_failure(stack)
     return NotYet(again_in_s, waits_for=f"Heat tries again what has failed: {failure}" if failure else "")

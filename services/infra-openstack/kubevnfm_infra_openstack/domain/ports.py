@@ -90,7 +90,7 @@ class StackPort(Protocol):
         ...
 
     async def last_failure(self, stack: Stack) -> str:
-        """Return the newest failure of a resource in Heat's present work on the stack, which Heat may be trying again; empty: none."""
+        """Return the newest failure in Heat's present work on the stack of a resource that Heat may be trying again; empty: none."""
         ...
 
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:

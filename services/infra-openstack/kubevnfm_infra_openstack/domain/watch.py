@@ -19,8 +19,6 @@ ListStacks = Callable[[Sequence[str]], Awaitable[Mapping[str, Stack]]]
 SHORTEST_S = 0.05
 LONGEST_S = 5.0
 _AGE_SHARE = 0.1
-_ENDING_S = 0.2
-"""The pause between polls of a stack whose deletion is nearly over."""
 _REMEMBERED = 10_000
 """Start times in memory; more than the stacks for which one tenant waits at once."""
 
@@ -131,16 +129,18 @@ class StackWatch:
             watched = self._watched.get(stack_id)
             if watched is None:
                 continue
-            stack = watched.last = found.get(stack_id)
+            before, watched.last = watched.last, found.get(stack_id)
+            stack = watched.last
             if stack is None:
                 self._started.pop(stack_id, None)
                 self._notify(stack_id, None)
                 continue
-            watched.due_at = now + self.interval_s(now - watched.started_at)
-            if stack.state is StackState.GONE:
+            if stack.state is StackState.GONE and (before is None or before.state is not StackState.GONE):
                 # Heat shows DELETE_COMPLETE, then deletes the stack's own project in Keystone: the stack is missing after
-                # that, or it becomes DELETE_FAILED. It takes a moment, however long the deletion took.
-                watched.due_at = min(watched.due_at, now + _ENDING_S)
+                # that, or it becomes DELETE_FAILED. That is new work: it takes a moment, however long the deletion took.
+                self.begin(stack)
+                watched.started_at = now
+            watched.due_at = now + self.interval_s(now - watched.started_at)
             for future, until in watched.waiters.items():
                 if stack.state in until and not future.done():
                     future.set_result(stack)
