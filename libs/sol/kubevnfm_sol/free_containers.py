@@ -6,6 +6,7 @@ SOL003 lets such a container have any name, so an unknown one cannot be refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -16,7 +17,18 @@ from kubevnfm_kit.request_warnings import RequestWarning, pointer
 _MOST: Final = 20
 """Names of one container that are named."""
 _MOST_COMPARED: Final = 200
-"""Names of one container that are compared with the known ones, each of which takes up to 50 ms."""
+"""Names of all containers of a request that are compared with the known ones, each of which takes up to 50 ms."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """Names of a request, and those that are known in their place."""
+
+    path: Sequence[str | int]
+    names: Iterable[str]
+    known: Collection[str]
+    field: str | None = None
+    """The part of the request that the warnings name; None: each name itself."""
 
 
 def unread(
@@ -31,13 +43,18 @@ def unread(
     return list(islice(found, _MOST))
 
 
-def misspelled(
-    given: Iterable[str], known: Collection[str], path: Sequence[str | int], readers: str
-) -> Sequence[RequestWarning]:
+def misspelled(containers: Iterable[Container], readers: str) -> Sequence[RequestWarning]:
     """Return a warning for each name that is not known and is like a known one; others may be for code of the package."""
-    compared = islice(_unknown(given, known), _MOST_COMPARED)
-    found = (_warning(name, known, path, readers, "/") for name in compared)
-    return list(islice((each for each in found if each.nearest is not None), _MOST))
+    unknown = ((one, name) for one in containers for name in _unknown(one.names, one.known))
+    compared = (
+        (one, _warning(name, one.known, one.path, readers, "/")) for one, name in islice(unknown, _MOST_COMPARED)
+    )
+    found = (
+        each if one.field is None else each.model_copy(update={"field": one.field})
+        for one, each in compared
+        if each.nearest is not None
+    )
+    return list(islice(found, _MOST))
 
 
 def _unknown(given: Iterable[str], known: Collection[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -160,9 +161,9 @@ async def test_the_releases_of_version_1_are_sent_in_order_and_healed_at_the_pre
 
 
 class _OnePackage:
-    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+    async def files(self, package_id: str, paths: Sequence[str], *, limit_bytes: int) -> Mapping[str, bytes]:
         files = {"web/values.yaml": b"{image: {tag: a}, replicas: 1, labels: {}}", "bad/values.yaml": b"{a: *b}"}
-        return files.get(path)
+        return {path: files[path] for path in paths if path in files}
 
 
 @pytest.mark.parametrize(

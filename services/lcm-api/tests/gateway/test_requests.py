@@ -7,7 +7,7 @@ import copy
 import operator
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.stacks import ChangeConnections, CreateResources
 from kubevnfm_lcm_api.lifecycle.requests import unread
+from kubevnfm_sol.free_containers import Container, misspelled
 from packages.package_variants import changed_package, variant
 from worlds.lcm_world import LINKED, SAMPLES, World, sample_request
 
@@ -492,6 +493,21 @@ def test_warnings_of_a_request_are_bounded() -> None:
     """They are stored with the operation, however many VIMs a request has."""
     vims = {"vimConnectionInfo": {str(number): {"qqqqqq": 1} for number in range(5000)}}
     assert len(unread.unread_of_vims({}, vims)) == 100
+
+
+def test_the_names_of_a_request_that_are_compared_are_bounded() -> None:
+    """A comparison takes up to 50 ms, and a request may have thousands of objects of thousands of names."""
+    taken: list[int] = []
+
+    def containers() -> Iterator[Container]:
+        for number in range(1000):
+            taken.append(number)
+            yield Container(["a", number], [f"{number}{name}" for name in range(50)], ["replicas"])
+
+    assert misspelled(containers(), "nothing reads an attribute") == []
+    assert taken == [0, 1, 2, 3]
+    many = (Container(["a", number], ["replcas"], ["replicas"]) for number in range(1000))
+    assert [each.field for each in misspelled(many, "x")] == [f"/a/{number}/replcas" for number in range(20)]
 
 
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:

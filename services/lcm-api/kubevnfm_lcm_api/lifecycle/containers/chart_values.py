@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, Final
 
 from kubevnfm_csar.files import listed_path
@@ -17,7 +16,7 @@ from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.request_warnings import RequestWarning, pointer
-from kubevnfm_sol.free_containers import misspelled
+from kubevnfm_sol.free_containers import Container, misspelled
 
 from kubevnfm_lcm_api.lifecycle.containers.charts import VALUES
 from kubevnfm_lcm_api.lifecycle.containers.helm_releases import asked_releases
@@ -26,8 +25,6 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART
 
 _LARGEST: Final = 2**20
 """Bytes of a file of values that is read."""
-_MOST: Final = 20
-_MOST_OBJECTS: Final = 50
 _READERS: Final = "values.yaml of the chart has no value"
 Path = tuple[str | int, ...]
 
@@ -39,21 +36,21 @@ async def misspelled_values(
 
     ``parameters``: additionalParams. Archives, and charts of repositories, are not opened for it.
     """
-    found: list[RequestWarning] = []
     try:
-        given = list(_given(parameters))
+        given = [
+            (f"{listed_path(chart).rstrip('/')}/values.yaml", path, values)
+            for chart, path, values in _given(parameters)
+            if values
+        ]
     except (VnfmError, ValueError):
         # An operation that does not read them has not checked them.
         return ()
-    for chart, path, values in given:
-        raw = None
-        if package is not None and values:
-            name = f"{listed_path(chart).rstrip('/')}/values.yaml"
-            raw = await packages.file(package.package_id, name, limit_bytes=_LARGEST)
-        if raw is not None:
-            # In a thread: both may be large.
-            found += await asyncio.to_thread(_compared, raw, path, values)
-    return found[:_MOST]
+    if package is None or not given:
+        return ()
+    names = list(dict.fromkeys(name for name, _, _ in given))
+    files = await packages.files(package.package_id, names, limit_bytes=_LARGEST)
+    # In a thread: both may be large.
+    return await asyncio.to_thread(misspelled, _containers(files, given), _READERS)
 
 
 def _given(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
@@ -74,27 +71,27 @@ def _nested(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _compared(raw: bytes, path: Path, values: Mapping[str, Any]) -> Sequence[RequestWarning]:
+def _containers(
+    files: Mapping[str, bytes], given: Sequence[tuple[str, Path, Mapping[str, Any]]]
+) -> Iterator[Container]:
+    known = {name: _read(raw) for name, raw in files.items()}
+    for name, path, values in given:
+        # The request has dotted keys, so its part is the object of the values.
+        yield from _objects(values, known.get(name), path, pointer(path))
+
+
+def _read(raw: bytes) -> object:
     try:
-        known = read_one_kubernetes_yaml(raw.decode())
+        return read_one_kubernetes_yaml(raw.decode())
     except ValueError:
         # Its rendering will say so.
-        return ()
-    objects = islice(_objects(values, known, ()), _MOST_OBJECTS)
-    return [
-        # The request has dotted keys, so its part is the object of the values.
-        warning.model_copy(update={"field": pointer(path)})
-        for inside, given, names in objects
-        for warning in misspelled(given, names, [*path, *inside], _READERS)
-    ]
+        return None
 
 
-def _objects(
-    given: Mapping[str, Any], known: object, inside: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
+def _objects(given: Mapping[str, Any], known: object, path: Path, field: str | None) -> Iterator[Container]:
     if not isinstance(known, Mapping) or not known:
         return
-    yield inside, list(given), list(known)
+    yield Container(path, list(given), list(known), field)
     for name, value in given.items():
         if isinstance(value, Mapping) and name in known:
-            yield from _objects(value, known[name], (*inside, name))
+            yield from _objects(value, known[name], (*path, name), field)

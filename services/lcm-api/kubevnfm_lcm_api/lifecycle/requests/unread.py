@@ -17,7 +17,7 @@ from kubevnfm_secrets import SECRET_NAMES
 from kubevnfm_sol.access import unread_extra
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.connectivity import of_indirect_mode
-from kubevnfm_sol.free_containers import misspelled, unread
+from kubevnfm_sol.free_containers import Container, misspelled, unread
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -46,53 +46,11 @@ from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STO
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts
 
-OWN: Final = frozenset(
-    {
-        *PARAMETERS,
-        *AdditionalParams.model_fields,
-        *(name for login in AdditionalParams.logins for name in login.every),
-        *(common.DEF_FILES, common.CHART, common.ORDER_ARTIFACT, common.VALUES, common.COMPUTE_PROFILES),
-        *(common.OUTPUTS, common.RELEASE_NAME, common.KUBERNETES_VERSION, common.REPAIR, common.REPLACE, common.ALL),
-        *(common.CAPI, REGISTRY_VNF, LOAD_BALANCER, CHART_VALUES, VALUE_NAMES, FORCE, LEAVING, KEEP, WITH_STORAGE),
-        *(common.USE_HELM, common.RELEASES, REPLICA_VALUES),
-        "adopt",
-        # Tacker's clients send it with a scaling that no person asks for; it changes nothing, there as here.
-        "is_auto",
-        SECRET_NAMES,
-    }
-)
-"""The names in additionalParams that kubevnfm reads, for VNFs of any kind."""
-_OF_CONTAINERS: Final = frozenset(
-    {
-        *(
-            common.DEF_FILES,
-            common.CHART,
-            common.ORDER_ARTIFACT,
-            common.VALUES,
-            common.COMPUTE_PROFILES,
-            common.OUTPUTS,
-        ),
-        *(
-            common.RELEASE_NAME,
-            common.KUBERNETES_VERSION,
-            common.CAPI,
-            common.USE_HELM,
-            common.RELEASES,
-            REPLICA_VALUES,
-        ),
-        *(
-            LOAD_BALANCER,
-            CHART_VALUES,
-            VALUE_NAMES,
-            FORCE,
-            "adopt",
-            "namespace",
-            "multi_namespace",
-            "vdu_mapping",
-            "wait_timeout",
-        ),
-    }
-)
+_OF_CONTAINERS: Final = frozenset({
+    common.DEF_FILES, common.CHART, common.ORDER_ARTIFACT, common.VALUES, common.COMPUTE_PROFILES, common.OUTPUTS,
+    common.RELEASE_NAME, common.KUBERNETES_VERSION, common.CAPI, common.USE_HELM, common.RELEASES, REPLICA_VALUES,
+    LOAD_BALANCER, CHART_VALUES, VALUE_NAMES, FORCE, "adopt", "namespace", "multi_namespace", "vdu_mapping", "wait_timeout",
+})  # fmt: skip
 """Those that are read for VNFs on Kubernetes alone."""
 _OF_MACHINES: Final = frozenset({CLUSTER, REGISTRY_VNF, "nfv", USER_DATA, USER_DATA_CLASS, KEEP, WITH_STORAGE})
 """Those that are read for VNFs of machines alone."""
@@ -102,6 +60,21 @@ _OF_TASKS: Final[Mapping[str, tuple[type[SolType], ...]]] = {
     **dict.fromkeys((common.REPLACE, "upgrade_type", "vdu_params"), (ChangeCurrentVnfPkgRequest,)),
 }
 """Those that are read in requests of these types alone."""
+OWN: Final = frozenset(
+    {
+        *PARAMETERS,
+        *AdditionalParams.model_fields,
+        *(name for login in AdditionalParams.logins for name in login.every),
+        *_OF_CONTAINERS,
+        # Nothing reads nfv unless the Base HOT has it as a parameter.
+        *(_OF_MACHINES - {"nfv"}),
+        *_OF_TASKS,
+        # Tacker's clients send it with a scaling that no person asks for; it changes nothing, there as here.
+        "is_auto",
+        SECRET_NAMES,
+    }
+)
+"""The names in additionalParams that kubevnfm reads, for VNFs of any kind."""
 _TASKS: Final[Mapping[type[SolType], str]] = {
     HealVnfRequest: "heal", ScaleVnfRequest: "scale", ScaleVnfToLevelRequest: "scale_to_level",
     ChangeCurrentVnfPkgRequest: "change_vnfpkg",
@@ -113,8 +86,6 @@ _VIMS: Final = "vimConnectionInfo"
 _MOST: Final = 20
 _MOST_OF_ALL: Final = 100
 """Warnings about one request: they are stored with its operation, and a request may have thousands of VIMs or links."""
-_MOST_OBJECTS: Final = 100
-"""Objects of a cluster whose names are compared."""
 
 
 async def unread_in(
@@ -180,11 +151,12 @@ def _unread_of_cluster(
         objects = unread_parameters(parameters)
     else:
         return ()
-    found: list[RequestWarning] = []
-    for path, names, known in islice(objects, _MOST_OBJECTS):
-        look = misspelled if is_for_code else unread
-        found += look(names, known, [_PARAMETERS, *path], "kubevnfm reads no attribute")
-    return found[:_MOST]
+    readers = "kubevnfm reads no attribute"
+    containers = (Container((_PARAMETERS, *path), names, known) for path, names, known in objects)
+    if is_for_code:
+        return misspelled(containers, readers)
+    found = (each for one in containers for each in unread(one.names, one.known, one.path, readers))
+    return list(islice(found, _MOST))
 
 
 def unread_of_vims(
@@ -195,11 +167,10 @@ def unread_of_vims(
     ``connections``: those whose ``extra`` is examined; ``original``: the request as it was given.
     """
     entries = dict(_entries(original.get(_VIMS)))
-    paths: Mapping[str, Sequence[str | int]] = {key: path for key, (path, _) in entries.items()}
     of_extra = (
         warning
         for key, entry in connections.items()
-        for warning in unread_extra(entry.vim_type, entry.extra, [*paths.get(key, (_VIMS, key)), "extra"])
+        for warning in unread_extra(entry.vim_type, entry.extra, [*entries.get(key, ((_VIMS, key), None))[0], "extra"])
     )
     return list(islice(chain(_unread_of_entries(entries.values()), of_extra), _MOST_OF_ALL))
 
