@@ -55,21 +55,25 @@ class Template(BaseModel):
     body: JsonObject
 
     @property
+    def declared(self) -> JsonObject:
+        """Each parameter by name, as the template declares it."""
+        found = self.body.get("parameters")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def parameters(self) -> frozenset[str]:
         """The declared parameters."""
-        declared = self.body.get("parameters")
-        return frozenset(declared) if isinstance(declared, dict) else frozenset()
+        return frozenset(self.declared)
 
     def is_needed_text(self, parameter: str) -> bool:
         """Whether a declared parameter is a text that the stack cannot be created without."""
-        about = (self.body.get("parameters") or {}).get(parameter)
+        about = self.declared.get(parameter)
         return isinstance(about, dict) and about.get("type") == "string" and "default" not in about
 
     @property
     def needed_parameters(self) -> frozenset[str]:
         """The declared parameters without a default."""
-        declared = self.body.get("parameters")
-        given = declared.items() if isinstance(declared, dict) else ()
+        given = self.declared.items()
         return frozenset(name for name, about in given if not (isinstance(about, dict) and "default" in about))
 
     @property

@@ -26,7 +26,8 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "comma_delimited_list": "a list, or a text divided by commas,",
 }
 _LIST: Final = "comma_delimited_list"
-_FLAGS: Final = frozenset({"t", "true", "on", "y", "yes", "1", "f", "false", "off", "n", "no", "0"})
+_TRUE: Final = frozenset({"t", "true", "on", "y", "yes", "1"})
+_FLAGS: Final = _TRUE | {"f", "false", "off", "n", "no", "0"}
 """The texts that Heat takes for truth values, in any case."""
 _MOST: Final = 1000
 """Values of ``allowed_values`` that are compared."""
@@ -58,8 +59,8 @@ def parameter_schema(about: object, *, is_secret: bool) -> JsonObject:
     return {**found, "default": given["default"]} if given.get("default") is not None else found
 
 
-def value_problem(about: object, value: Any) -> str | None:
-    """Return what is expected of a value that the parameter cannot have; None if it can."""
+def value_problem(about: object, value: Any, *, is_secret: bool) -> str | None:
+    """Return what is expected of a value that the parameter cannot have; None if it can. ``is_secret``: no value may be shown."""
     given = about if isinstance(about, Mapping) else {}
     kind = str(given.get("type"))
     if isinstance(value, Secret):
@@ -80,10 +81,11 @@ def value_problem(about: object, value: Any) -> str | None:
                 if not rule.get("min", length) <= length <= rule.get("max", length):
                     return f"a length of {_span(rule)} expected: length of the Base HOT"
             case "allowed_values" if not isinstance(value, Secret):
-                allowed = {str(each) for each in rule}
+                allowed = {_plain(kind, each) for each in rule}
                 listed = _members(value) if kind == _LIST else [value]
-                if any(str(each) not in allowed for each in listed):
-                    return f"one of {', '.join(map(str, rule[:20]))} expected: allowed_values of the Base HOT"
+                if any(_plain(kind, each) not in allowed for each in listed):
+                    known = "the allowed values" if is_secret else ", ".join(map(str, rule[:20]))
+                    return f"one of {known} expected: allowed_values of the Base HOT"
     return None
 
 
@@ -101,6 +103,13 @@ def _is_of(kind: str, value: Any) -> bool:
         except (TypeError, ValueError, OverflowError):
             return False
     return kind == "string" or isinstance(value, bool) or str(value).lower() in _FLAGS
+
+
+def _plain(kind: str, value: Any) -> object:
+    """Return a value as Heat compares it: ``1.0`` is 1, and ``yes`` is true."""
+    if kind == "boolean":
+        return str(value).lower() in _TRUE
+    return float(value) if kind == "number" and _is_of(kind, value) else str(value)
 
 
 def _members(value: Any) -> Sequence[Any]:

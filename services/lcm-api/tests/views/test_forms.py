@@ -341,11 +341,34 @@ def test_a_value_that_the_schema_of_a_heat_parameter_refuses_is_refused(about: A
     """API-163: clients also write numbers and truth values as texts, and lists with commas."""
     schema = parameter_schema(about, is_secret=False)
     refused = [value for value in HOT_VALUES if not jsonschema_rs.is_valid(schema, value)]
-    taken = [value for value in refused if value_problem(about, value) is None]
+    taken = [value for value in refused if value_problem(about, value, is_secret=False) is None]
     spelled_otherwise: dict[str, tuple[type, ...]] = {"string": (int, float), "number": (str,), "boolean": (str, int)}
     kind = about.get("type") if isinstance(about, dict) else None
     assert [each for each in taken if not isinstance(each, spelled_otherwise.get(str(kind), ()))] == []
-    assert all(value_problem(about, Secret(str(value))) is None or kind == "string" for value in HOT_VALUES)
+    of_secrets = [value_problem(about, Secret(str(value)), is_secret=True) for value in HOT_VALUES]
+    assert of_secrets == [None] * len(of_secrets) or kind == "string"
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed", "taken", "refused"),
+    [
+        ("number", [1, 2.5], [1, 1.0, "1", "1.0", 2.5, "2.50"], [2, "2", 1.5]),
+        ("boolean", [True], [True, "true", "yes", 1, "On"], [False, "off", 0]),
+        ("string", ["a", 7], ["a", 7, "7"], ["A", "7.0"]),
+        ("comma_delimited_list", ["a", "b"], ["a,b", ["b"], []], ["a,c", ["A"]]),
+    ],
+)
+def test_a_value_is_compared_with_the_allowed_ones_as_heat_does(
+    kind: str, allowed: Sequence[Any], taken: Sequence[Any], refused: Sequence[Any]
+) -> None:
+    """API-163: however a client spells it; what a hidden parameter may be is not shown."""
+    about = {"type": kind, "constraints": [{"allowed_values": allowed}]}
+    assert [value for value in taken if value_problem(about, value, is_secret=False) is not None] == []
+    assert [value for value in refused if value_problem(about, value, is_secret=False) is None] == []
+    shown = f"one of {', '.join(map(str, allowed))} expected: allowed_values of the Base HOT"
+    assert value_problem(about, refused[0], is_secret=False) == shown
+    hidden = "one of the allowed values expected: allowed_values of the Base HOT"
+    assert value_problem(about, refused[0], is_secret=True) == hidden
 
 
 def test_parameters_of_the_base_hot_are_part_of_the_form() -> None:

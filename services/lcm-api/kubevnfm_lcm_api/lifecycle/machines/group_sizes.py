@@ -25,12 +25,11 @@ def stack_values(
     ``given``: additionalParams of the instantiate request, which give parameters their values under their own names. User data
     of the package may give them others (``has_user_data``), so then only ``nfv`` is known, which is read from the stack.
     """
-    declared = template.body.get("parameters")
     values: dict[str, Any] = {}
-    if isinstance(declared, Mapping) and not has_user_data:
+    if not has_user_data:
         values = {
             name: given.get(name, about.get("default") if isinstance(about, Mapping) else None)
-            for name, about in declared.items()
+            for name, about in template.declared.items()
         }
     return {**values, "nfv": resources.nfv}
 

@@ -136,11 +136,13 @@ def check_hot_values(hot: BaseHot, parameters: Mapping[str, Any]) -> None:
 
     To be called only if no user data of the package make the parameters.
     """
-    declared = hot.top.body.get("parameters")
+    hidden = hot.hidden_parameters
     wrong: list[tuple[str, str]] = []
-    for name, about in declared.items() if isinstance(declared, Mapping) else ():
+    for name, about in hot.top.declared.items():
         value = parameters.get(name)
-        problem = value_problem(about, value) if value is not None and name != "nfv" else None
+        if value is None or name == "nfv":
+            continue
+        problem = value_problem(about, value, is_secret=name in hidden)
         if problem is not None:
             wrong.append((f"additionalParams/{name}", problem))
     if wrong:

@@ -68,11 +68,11 @@ def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: 
         found["required"] = [REGISTRY_VNF] if is_certain else []
     if one.hot is None:
         return
-    declared = one.hot.top.body.get("parameters")
     # With a class of the package, it decides what a parameter of the stack is made from.
-    for name, about in declared.items() if isinstance(declared, Mapping) and not code else ():
+    hidden = one.hot.hidden_parameters
+    for name, about in one.hot.top.declared.items() if not code else ():
         if name != "nfv":
-            is_secret = name in one.hot.hidden_parameters or is_secret_name(name)
+            is_secret = name in hidden or is_secret_name(name)
             described = parameter_schema(about, is_secret=is_secret)
             if not may_be_shown(described.get("default"), facts.vnfd.secret_names):
                 del described["default"]
