@@ -1,4 +1,4 @@
-"""``?dry_run=true`` of requests for VNF instances and their operations: answers the plan, and begins nothing (api.md 3.1.4)."""
+"""``?dry_run=true`` of requests for VNF instances and their operations: answers the plan, and begins nothing (api.md 2.5)."""
 
 from __future__ import annotations
 

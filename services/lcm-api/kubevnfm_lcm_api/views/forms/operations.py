@@ -22,6 +22,7 @@ from kubevnfm_sol.lcm import (
     TerminateVnfRequest,
     VnfInfoModificationRequest,
 )
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
@@ -30,10 +31,7 @@ from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
 from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of
 from kubevnfm_lcm_api.views.forms.schemas import may_be_shown, one_of, property_at, request_schema
 
-_ATTRIBUTES: Final[Mapping[str, str]] = {
-    "extensions": "extensions",
-    "vnf_configurable_properties": "vnfConfigurableProperties",
-}
+_ATTRIBUTES: Final[Mapping[str, str]] = {name: to_camel(name) for name in DECLARED}
 
 _MOST_VIMS: Final = 500
 """VIMs that are offered as the only ones."""
@@ -254,15 +252,12 @@ def modify_form(facts: FormFacts) -> JsonObject:
         closed[on_wire] = {"propertyNames": {"enum": list(without)}}
     # Another package may declare others.
     form["allOf"] = [{"if": {"not": {"required": ["vnfdId"]}}, "then": {"properties": closed}}]
-    for name in ("vnfInstanceName", "vnfInstanceDescription"):
-        if (present := getattr(facts.record.vnf, _SNAKE[name])) is not None:
-            form["properties"][name]["examples"] = [present]
+    for name in ("vnf_instance_name", "vnf_instance_description"):
+        if (present := getattr(facts.record.vnf, name)) is not None:
+            form["properties"][to_camel(name)]["examples"] = [present]
     ids = [one.id for one in facts.info.vnfc_info] if facts.info is not None else []
     property_at(form, "vnfcInfoModifications", "[]", "id").update(one_of(ids))
     return form
-
-
-_SNAKE: Final = {"vnfInstanceName": "vnf_instance_name", "vnfInstanceDescription": "vnf_instance_description"}
 
 
 def _without_default(schema: Any) -> JsonObject:
