@@ -458,6 +458,12 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
     others = {"namespace": "default", "is_reverse": "True"}
     heal = {"additionalParams": {**given, "all": False, **others}}
     assert await warnings("heal", instance_id, heal) == [*reversed(of_others), *expected]
+    await world.upload(variant(world.folder, "vm", vnfd_id=UNKNOWN, files={"BaseHOT/simple/vm_hot.yaml": hot}))
+    for depth, status in (("long", 400), ("abc", 200)):
+        change = {"vnfdId": UNKNOWN, "additionalParams": {"depth": depth}}
+        path = f"/vnf_instances/{instance_id}/change_vnfpkg"
+        answer = await world.lcm("POST", path, change, params={"dry_run": "true"})
+        assert (answer.status, "additionalParams/depth" in str(answer.json)) == (status, status == 400)
     assert (
         await warnings(
             "scale",

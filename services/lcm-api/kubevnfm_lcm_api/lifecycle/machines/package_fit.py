@@ -134,7 +134,7 @@ def check_fed(
 def check_hot_values(hot: BaseHot, parameters: Mapping[str, Any]) -> None:
     """Raise InvalidInput for values of additionalParams that parameters of the Base HOT cannot have; Heat would refuse the stack.
 
-    To be called only if no user data of the package make the parameters.
+    ``parameters``: those of the request. To be called only if no user data of the package make the parameters.
     """
     hidden = hot.hidden_parameters
     wrong: list[tuple[str, str]] = []

@@ -37,6 +37,7 @@ from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     USER_DATA,
     USER_DATA_CLASS,
     check_fed,
+    check_hot_values,
     check_placement,
     check_subnets,
     check_user_data,
@@ -353,7 +354,8 @@ async def replaced(
     await check_user_data(packages, draft)
     # A value of a class of user data stays in the stack, where only Heat knows it.
     has_user_data = draft.user_data is not None or internals.user_data is not None
-    _check_template(draft, flavour, hot, has_user_data=has_user_data, is_granted_outside=is_granted_outside)
+    given = asked.request.additional_params
+    _check_template(draft, flavour, hot, given, has_user_data=has_user_data, is_granted_outside=is_granted_outside)
     return draft
 
 
@@ -385,9 +387,18 @@ def _kept_class(vnf: VnfUnderChange, files: frozenset[str], hot: BaseHot | None)
 
 
 def _check_template(
-    draft: ReplaceVmDraft, flavour: Flavour, hot: BaseHot | None, *, has_user_data: bool, is_granted_outside: bool
+    draft: ReplaceVmDraft,
+    flavour: Flavour,
+    hot: BaseHot | None,
+    given: Mapping[str, Any],
+    *,
+    has_user_data: bool,
+    is_granted_outside: bool,
 ) -> None:
-    """Raise Unprocessable for what the new template does not allow, or needs and does not get."""
+    """Raise InvalidInput, Unprocessable for what the new template does not allow, or needs and does not get.
+
+    ``given``: the request's own additionalParams.
+    """
     level = "instantiationLevelId" if draft.instantiation_level_id is not None else "newFlavourId"
     place = "vnfdId" if draft.is_new_package else level
     check_numbers(place, flavour, present={}, wanted=draft.counts)
@@ -397,6 +408,8 @@ def _check_template(
         # Machines may be missing that the levels count.
         wanted = {vdu_id: count for vdu_id, count in draft.counts.items() if count}
         check_new_groups(place, hot, draft.parameters, wanted=wanted, has_user_data=has_user_data)
+        if not has_user_data:
+            check_hot_values(hot, given)
     if not has_user_data and not is_granted_outside:
         check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 
