@@ -72,7 +72,9 @@ async def vm(world: World) -> World:
 
 
 def waiting(url: str, *words: str, is_terminal: bool = False) -> Running:
-    return Running("wait", *words, environment={"KUBEVNFM_URL": url, "TERM": "xterm"}, is_terminal=is_terminal)
+    """Begin a wait. It has an end, as the end of a test that has failed would wait for its thread."""
+    ends = () if "--timeout" in words else ("--timeout", "120s")
+    return Running("wait", *words, *ends, environment={"KUBEVNFM_URL": url, "TERM": "xterm"}, is_terminal=is_terminal)
 
 
 async def reports(world: World, **task: Any) -> None:
@@ -171,10 +173,15 @@ async def test_ctrl_c_ends_the_wait_and_not_the_operation(vm: World) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, "wait", operation_id, "--url", vm.url, stdout=PIPE, stderr=PIPE
     )
-    assert process.stdout is not None
-    assert b"INSTANTIATE begins" in await process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, said = await asyncio.wait_for(process.communicate(), 60)
+    try:
+        assert process.stdout is not None
+        assert b"INSTANTIATE begins" in await asyncio.wait_for(process.stdout.readline(), 60)
+        process.send_signal(signal.SIGINT)
+        _, said = await asyncio.wait_for(process.communicate(), 60)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     assert process.returncode == 3
     assert b"interrupted; the operation goes on" in said
     assert vm.twins.asked() == [STEP]
