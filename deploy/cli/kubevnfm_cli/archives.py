@@ -151,7 +151,8 @@ class CountedFile:
         """Return the next bytes."""
         chunk = self._file.read(size)
         self._count += len(chunk)
-        self._report(self._count)
+        if chunk:
+            self._report(self._count)
         return chunk
 
     def __getattr__(self, name: str) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from kubevnfm_cli.faults import Refused, Stopped, Unreachable
+from kubevnfm_cli.faults import Refused, Unreachable
 from kubevnfm_cli.gateway import Gateway, Query
 from kubevnfm_cli.json_types import JsonObject, part
 
@@ -61,7 +60,7 @@ class Tick(Enum):
 class Stream:
     """Events of a query from a sequence on. Iterating survives restarts of the gateway.
 
-    Raises Stopped at ``until`` (monotonic time), Refused, and Unreachable if the gateway did not answer even once.
+    Raises Stopped when the time of the gateway's calls is over, Refused, and Unreachable if it did not answer even once.
     """
 
     def __init__(
@@ -70,14 +69,12 @@ class Stream:
         query: Query,
         *,
         after: str | None,
-        until: float | None = None,
         trouble: Callable[[str], None] = lambda text: None,
         is_known: bool = False,
     ) -> None:
         self._gateway = gateway
         self._query = query
         self._after = _header(after)
-        self._until = until
         self._trouble = trouble
         self._has_answered = is_known
         self._is_away = False
@@ -97,12 +94,12 @@ class Stream:
                 self._away(str(error))
             else:
                 self._away("the gateway ended the stream")
-            self._sleep(pause)
+            self._gateway.pause(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_S)
 
     def _once(self) -> Iterator[Event | Tick]:
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": self._after} if self._after else {})}
-        with self._gateway.stream(_PATH, query=self._query, headers=headers, until=self._until) as lines:
+        with self._gateway.stream(_PATH, query=self._query, headers=headers) as lines:
             yield from self._read(lines)
 
     def _read(self, lines: Iterator[bytes]) -> Iterator[Event | Tick]:
@@ -147,14 +144,6 @@ class Stream:
         if not self._is_away:
             self._is_away = True
             self._trouble(f"connection lost: {reason}; the operation is not affected; trying again")
-
-    def _sleep(self, pause_s: float) -> None:
-        if self._until is not None:
-            left = self._until - time.monotonic()
-            if left <= 0:
-                raise Stopped("the time ran out")
-            pause_s = min(pause_s, left)
-        time.sleep(pause_s)
 
 
 def _header(text: str | None) -> str | None:

@@ -16,7 +16,7 @@ from kubevnfm_cli.call import Call
 from kubevnfm_cli.events import AGAIN, Event, Stream, Tick
 from kubevnfm_cli.faults import DONE, WITHOUT_SUCCESS, Fault, Refused, Stopped, UsageFault
 from kubevnfm_cli.gateway import Gateway, path_of
-from kubevnfm_cli.progress import WAIT, Operation
+from kubevnfm_cli.progress import STEP_STATES, WAIT, Operation
 from kubevnfm_cli.terminal import Screen, printable
 
 if TYPE_CHECKING:
@@ -55,14 +55,12 @@ def read_operation(gateway: Gateway, operation_id: str) -> Operation:
     return Operation(gateway.get(path_of("kubevnfm", "v1", "operations", operation_id)).object())
 
 
-def follow(
-    gateway: Gateway, operation_id: str, show: Show, *, until: float | None = None, is_begun: bool = False
-) -> Operation:
-    """Return an operation once it rests. Raises Stopped at ``until`` (monotonic time), Refused, Unreachable at the begin.
+def follow(gateway: Gateway, operation_id: str, show: Show, *, is_begun: bool = False) -> Operation:
+    """Return an operation once it rests. Raises Stopped at the end of the gateway's time, Refused, Unreachable at the begin.
 
     ``is_begun``: the gateway has just accepted it, and may be away at the begin too.
     """
-    operation = _accepted(gateway, operation_id, show, until) if is_begun else read_operation(gateway, operation_id)
+    operation = _accepted(gateway, operation_id, show) if is_begun else read_operation(gateway, operation_id)
     show.begin(operation)
     if operation.rests:
         return operation
@@ -71,7 +69,6 @@ def follow(
         gateway,
         {"operation": operation_id},
         after=str(after) if after else None,
-        until=until,
         trouble=show.trouble,
         is_known=True,
     )
@@ -103,16 +100,14 @@ def follow(
     raise AssertionError("a stream goes on without end")
 
 
-def _accepted(gateway: Gateway, operation_id: str, show: Show, until: float | None) -> Operation:
+def _accepted(gateway: Gateway, operation_id: str, show: Show) -> Operation:
     """Return an operation that exists, as soon as the gateway answers."""
     is_away = False
     while (operation := _read_again(gateway, operation_id)) is None:
         if not is_away:
             show.trouble("the gateway does not answer now; the operation is not affected; trying again")
         is_away = True
-        if until is not None and time.monotonic() > until:
-            raise Stopped("the time ran out")
-        time.sleep(_PAUSE_S)
+        gateway.pause(_PAUSE_S)
     if is_away:
         show.trouble(AGAIN)
     return operation
@@ -155,9 +150,8 @@ class Lines:
         """Show an event, unless the state at the begin had it already."""
         data = event.data
         if event.kind == "lcm.step.changed":
-            words = {"started": "asked", "finished": "done"}
             state = str(data.get("state"))
-            if (str(data.get("step")), words.get(state, state), str(data.get("attempt", 1))) in self._known:
+            if (str(data.get("step")), STEP_STATES.get(state, state), str(data.get("attempt", 1))) in self._known:
                 return
         if event.kind == "lcm.operation.changed":
             if data.get("state") == self._state:
@@ -245,7 +239,7 @@ def wait(
     ``is_own_output``: the events are what the command is for, and go to standard output. Raises Stopped, Refused, Unreachable.
     """
     screen = call.out if is_own_output and call.format.is_for_people else call.err
-    until = call.gateway.give_up_after(timeout_s)
+    call.gateway.give_up_after(timeout_s)
     with ExitStack() as drawn:
         show: Show
         if screen.can_redraw:
@@ -254,7 +248,7 @@ def wait(
         else:
             show = Lines(screen.say, call.note)
         try:
-            operation = follow(call.gateway, operation_id, show, until=until, is_begun=not is_own_output)
+            operation = follow(call.gateway, operation_id, show, is_begun=not is_own_output)
         except (Stopped, KeyboardInterrupt, BrokenPipeError) as stopped:
             drawn.close()
             why = f"not ended after {timeout_s:g} s" if isinstance(stopped, Stopped) else "interrupted"

@@ -97,10 +97,22 @@ class Gateway:
         self._host, self._is_tls, self._base = parts.hostname, parts.scheme == "https", parts.path.rstrip("/")
         self.url = self.url.rstrip("/")
 
-    def give_up_after(self, seconds: float | None) -> float | None:
-        """Let each later call raise Stopped when so much time has passed; return the time (monotonic)."""
+    def give_up_after(self, seconds: float | None) -> None:
+        """Let each later call, stream and pause raise Stopped when so much time has passed."""
         self._until = None if seconds is None else time.monotonic() + seconds
-        return self._until
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, as a command does one thing at a time and Ctrl-C ends the sleep. Raises Stopped."""
+        time.sleep(self._within(seconds))
+
+    def _within(self, seconds: float) -> float:
+        """Return the time that is left, at most ``seconds``. Raises Stopped if there is none."""
+        if self._until is None:
+            return seconds
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise Stopped("the time ran out")
+        return min(seconds, left)
 
     def _at_most(self, seconds: float) -> float:
         """Return how long an answer is awaited: a second, even if no time is left, as a state can be shown then too."""
@@ -126,8 +138,6 @@ class Gateway:
 
     def send(self, method: str, path: str, content: BinaryIO, size: int, headers: Mapping[str, str]) -> Reply:
         """Send a file's bytes, which are never whole in memory; return the answer. Raises Refused, Unreachable."""
-        # A connection of its own: the gateway may have closed the kept one, and the file is read once.
-        self._drop()
         return self._once(method, path, content, {"Content-Length": str(size), **headers})
 
     @contextlib.contextmanager
@@ -137,12 +147,8 @@ class Gateway:
         *,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
-        until: float | None = None,
     ) -> Iterator[Iterator[bytes]]:
-        """Yield the lines of an answer as they come, on a connection of its own.
-
-        Raises Refused, Unreachable; Stopped at ``until`` (monotonic time).
-        """
+        """Yield the lines of an answer as they come, on a connection of its own. Raises Refused, Unreachable, Stopped."""
         target, renewed = _target(path, query), False
         while True:
             connection = self._connected()
@@ -155,25 +161,19 @@ class Gateway:
                     continue
                 if response.status >= 300:
                     raise _refusal(response.status, response.read(_MOST_LINE), target)
-                yield self._lines(response, sock, until)
+                yield self._lines(response, sock)
                 return
             finally:
                 connection.close()
 
-    def _lines(
-        self, response: http.client.HTTPResponse, sock: socket.socket | None, until: float | None
-    ) -> Iterator[bytes]:
+    def _lines(self, response: http.client.HTTPResponse, sock: socket.socket | None) -> Iterator[bytes]:
         while True:
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                raise Stopped("the time ran out")
+            silence_s = self._within(_SILENCE_S)
             if sock is not None:
-                sock.settimeout(_SILENCE_S if left is None else min(left, _SILENCE_S))
+                sock.settimeout(silence_s)
             try:
                 line = response.readline(_MOST_LINE)
             except _LOST as error:
-                if left is not None and left <= _SILENCE_S and isinstance(error, TimeoutError):
-                    raise Stopped("the time ran out") from error
                 raise self._unreachable(error) from error
             if not line:
                 return
@@ -194,24 +194,23 @@ class Gateway:
 
     def _once(self, method: str, target: str, content: bytes | BinaryIO | None, headers: Mapping[str, str]) -> Reply:
         if method != "GET":
+            # The gateway may have closed the kept one, and what changes something, or reads a file, is not sent twice.
             self._drop()
-        if self._kept is None:
-            self._kept = self._connected()
-        connection = self._kept
+        # It is kept again once its answer was read whole; otherwise the next one would begin with the rest.
+        connection, self._kept = self._kept or self._connected(), None
         try:
             response = self._response(connection, method, target, content, headers)
             read = response.read(_MOST_BYTES + 1)
-            if response.length and len(read) <= _MOST_BYTES:
+            if len(read) > _MOST_BYTES:
+                raise Fault(f"{target}: the answer is larger than {_MOST_BYTES >> 20} MiB")
+            if response.length:
                 raise http.client.IncompleteRead(read, response.length)
+            self._kept = connection
         except _LOST as error:
-            self._drop()
             raise self._unreachable(error, method) from error
-        except BaseException:
-            self._drop()
-            raise
-        if len(read) > _MOST_BYTES:
-            self._drop()
-            raise Fault(f"{target}: the answer is larger than {_MOST_BYTES >> 20} MiB")
+        finally:
+            if self._kept is None:
+                connection.close()
         if response.status >= 300:
             raise _refusal(response.status, read, target)
         return Reply(response.status, response.headers, read, f"{self.url}{target}")

@@ -11,7 +11,7 @@ from kubevnfm_cli.json_types import JsonObject, objects
 ENDED: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK"})
 RESTS: Final = ENDED | {"FAILED_TEMP"}
 """States in which an operation has ended, or waits for an operator."""
-_STEP_STATES: Final = {"started": "asked", "finished": "done"}
+STEP_STATES: Final = {"started": "asked", "finished": "done"}
 """A step's state in the view, where it differs from the event's word."""
 _OPEN: Final = frozenset({"started", "progressed"})
 WAIT: Final = "wait"
@@ -74,7 +74,7 @@ class Operation:
         times = {"startedAt": event.time} if state in ("started", "undoing") else {"endedAt": event.time}
         error = {"error": {"detail": data["detail"]}} if data.get("detail") else {}
         ended = {key: value for key, value in step.items() if key != "endedAt" or state not in ("started", "undoing")}
-        return {**ended, "state": _STEP_STATES.get(state, state), "attempt": data.get("attempt", 1), **times, **error}
+        return {**ended, "state": STEP_STATES.get(state, state), "attempt": data.get("attempt", 1), **times, **error}
 
     def _put(self, event: Event) -> None:
         data = event.data

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -61,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(server.body)
         self.close_connection = "Content-Length" in server.headers
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +261,32 @@ def test_the_time_of_a_wait_ends_at_a_gateway_that_says_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         ran = run_here("wait", ID, "--timeout", "0s", "--url", f"http://127.0.0.1:{silent.getsockname()[1]}")
     assert (ran.code, ran.out) == (3, "")
+
+
+def test_an_upload_whose_checks_take_too_long_says_how_to_see_their_end(answers: Answers, tmp_path: Path) -> None:
+    archive = tmp_path / "web.zip"
+    archive.write_bytes(b"PK")
+    answers.status, answers.headers = 200, {}
+    answers.body = json.dumps({"id": ID, "onboardingState": "PROCESSING"}).encode()
+    words = ("upload", str(archive), "--timeout", "0.2s", "--url", answers.url)
+    ran = run_here(*words, is_terminal=True)
+    assert (ran.code, f"kubevnfm get pkg {ID} shows its state" in ran.err) == (3, True), ran
+    assert ran.err.count("100% of 2 B\n") == 1
+
+
+def test_events_are_shown_until_the_time_is_over(answers: Answers) -> None:
+    said = {"id": "1", "type": "kubevnfm.lcm.operation.changed.v1", "time": TIME, "subject": ID}
+    event = {**said, "data": EVENTS["lcm.operation.changed"]}
+    stream = f": connected\n\nid: 7\ndata: {json.dumps(event)}\n\nevent: missed\n\n"
+    answers.status, answers.body, answers.headers = 200, stream.encode(), {"Content-Type": "text/event-stream"}
+    ran = judged(answers, ("events", "--timeout", "0.2s"), is_terminal=False)
+    assert (ran.code, ran.out) == (0, f"2026-01-01T00:00:00.000Z [{ID[:8]}] O FAILED: d\n")
+    assert [line.partition(":")[0] for line in ran.err.splitlines()] == [
+        "events may be missing here",
+        "connection lost",
+    ]
+    ran = judged(answers, ("events", "--timeout", "0.2s", "-o", "jsonl"), is_terminal=False)
+    assert json.loads(ran.out) == event
 
 
 def test_a_request_that_may_have_arrived_is_said_to() -> None:

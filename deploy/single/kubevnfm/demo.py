@@ -201,7 +201,8 @@ def _followed(url: str, operation_id: str) -> JsonObject:
         raise DemoFailed(trouble)
 
     gateway = Gateway(url, Authentication(Context(url), {}))
-    return follow(gateway, operation_id, Lines(say, refuse), until=time.monotonic() + _LONGEST_S).view
+    gateway.give_up_after(_LONGEST_S)
+    return follow(gateway, operation_id, Lines(say, refuse)).view
 
 
 async def inventory(endpoints: JsonObject) -> JsonObject:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 from kubevnfm_cli import lines, lists
 from kubevnfm_cli.call import Call, Parser
@@ -23,7 +22,9 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--type", metavar="PATTERN", action="append", help="routing keys with * and #: lcm.#; repeatable"
     )
-    parser.add_argument("--timeout", metavar="TIME", help="end after 90s, 10m or 1h30m (default: never)")
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=seconds_of, help="end after 90s, 10m or 1h30m (default: never)"
+    )
 
 
 def run(call: Call) -> int:
@@ -36,9 +37,9 @@ def run(call: Call) -> int:
         "operation": lists.resolve(gateway, noun_of("op"), given.op) if given.op else None,
         "type": ",".join(given.type) if given.type else None,
     }
-    until = None if given.timeout is None else time.monotonic() + seconds_of(given.timeout)
+    gateway.give_up_after(given.timeout)
     try:
-        for one in Stream(gateway, query, after=None, until=until, trouble=call.note):
+        for one in Stream(gateway, query, after=None, trouble=call.note):
             if one is Tick.MISSED:
                 call.note("events may be missing here: the gateway no longer knows the last one that was shown")
             elif isinstance(one, Event):

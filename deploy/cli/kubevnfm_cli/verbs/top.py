@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from kubevnfm_cli.call import Call, Parser
@@ -50,7 +49,7 @@ def run(call: Call) -> int:
             if call.out.is_terminal and call.format.is_for_people:
                 call.out.stream.write(_HOME)
             _show(call, shown)
-        time.sleep(every_s)
+        call.gateway.pause(every_s)
 
 
 def _read(call: Call) -> JsonObject:

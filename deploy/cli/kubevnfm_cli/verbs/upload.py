@@ -9,7 +9,7 @@ from typing import Final
 from kubevnfm_cli import uploads
 from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import DONE, Stopped, UsageFault
+from kubevnfm_cli.faults import DONE, Fault, Stopped, UsageFault
 from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject
@@ -32,6 +32,7 @@ The gateway checks the package: its errors name file and line, and a package tha
     parser.add_argument(
         "--timeout",
         metavar="TIME",
+        type=seconds_of,
         default="1h",
         help="end the wait for the checks after 90s, 10m or 1h30m (default: %(default)s)",
     )
@@ -40,15 +41,14 @@ The gateway checks the package: its errors name file and line, and a package tha
 def run(call: Call) -> int:
     """Upload a package and wait until it is onboarded."""
     path: Path = call.given.path
-    seconds_of(call.given.timeout)
     if not path.exists():
         raise UsageFault(f"{path} does not exist")
     with archive_of(path, follows_links=call.given.follow_links) as archive:
         package_id = uploads.create(call.gateway, {})
         try:
             uploads.send(call.gateway, package_id, archive, _Bar(call, archive))
-        except BaseException:
-            call.note(f"package {package_id} has no content; kubevnfm delete pkg {package_id}")
+        except (Fault, OSError, KeyboardInterrupt):
+            call.note(f"package {package_id} may have no content; kubevnfm delete pkg {package_id}")
             raise
     package = _onboarded(call, package_id)
     for warning in package.get("warnings") or ():
@@ -59,15 +59,11 @@ def run(call: Call) -> int:
 
 
 def _onboarded(call: Call, package_id: str) -> JsonObject:
-    until = time.monotonic() + seconds_of(call.given.timeout)
-
-    def pause(pause_s: float) -> None:
-        if time.monotonic() > until:
-            raise Stopped(f"the time of {call.given.timeout} ran out; kubevnfm get pkg {package_id} shows its state")
-        time.sleep(pause_s)
-
+    call.gateway.give_up_after(call.given.timeout)
     try:
-        return uploads.onboarded(call.gateway, package_id, pause)
+        return uploads.onboarded(call.gateway, package_id, call.gateway.pause)
+    except Stopped as stopped:
+        raise Stopped(f"{stopped}; kubevnfm get pkg {package_id} shows its state") from None
     except uploads.NotOnboarded as refused:
         # An error of a descriptor may have several lines.
         for line in str(refused).splitlines():
