@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.terminal import Screen, printable
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from kubevnfm_cli.gateway import Gateway
     from kubevnfm_cli.main import Streams
     from kubevnfm_cli.output import Format
-
-WITH_VALUE: Final = ("--context", "--url", "-o", "--output")
-"""The global options that have a value: they may also be before the verb."""
 
 
 class Parser(argparse.ArgumentParser):

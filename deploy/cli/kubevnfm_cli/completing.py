@@ -29,20 +29,21 @@ _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "config": ("view", "use-context", "set-context", "delete-context"),
     "completion": ("bash", "zsh", "fish"),
 }
-_FORMATS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv", "jsonpath=")
 
 
 def candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """Return what the last word could become; the others are before it. Nothing is raised, and nothing printed."""
     before, begun = list(words[:-1]), words[-1] if words else ""
     found = dict.fromkeys(each for each in _all(before, begun, environment) if each.startswith(begun))
-    return [each for each in found if _SAFE.fullmatch(each.lstrip("-").rstrip("=")) or each in _FORMATS]
+    return [each for each in found if _SAFE.fullmatch(each.lstrip("-").rstrip("="))]
 
 
 def _all(before: Sequence[str], begun: str, environment: Mapping[str, str]) -> Iterable[str]:
     previous = before[-1] if before else ""
     if previous in ("-o", "--output"):
-        return _FORMATS
+        from kubevnfm_cli.output import KINDS
+
+        return (*KINDS, "jsonpath=")
     if previous == "--context":
         return _contexts(environment)
     verb = next((word for word in before if word in VERBS), None)

@@ -99,13 +99,23 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
         raise UsageFault(f"an id or a name of a {noun.name} expected")
     if _UUID.fullmatch(text):
         return text.lower()
-    exact, begins = _searched(gateway, noun, text) if noun.searched_as else _listed(gateway, noun, text)
+    exact, begins = _matching(gateway, noun, text)
     found = exact or (begins if len(text) >= least else {})
     if not found:
         short = f" (at least {least} characters of it)" if len(text) < least else ""
         named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub") else ""
         begun = "an id that begins so" if named else f"an id that begins with {printable(text)}"
         raise Refused(404, f"no {noun.name} has {named}{begun}{short}; kubevnfm get {noun.name} lists what there is")
+    return _only(text, found)
+
+
+def named(gateway: Gateway, noun: Noun, text: str) -> str | None:
+    """Return the id of the thing with that very name, or id; None if there is none. Raises UsageFault if it is ambiguous."""
+    exact = _matching(gateway, noun, text)[0] if text else {}
+    return _only(text, exact) if exact else None
+
+
+def _only(text: str, found: _Found) -> str:
     if len(found) > 1:
         shown = ", ".join(f"{one} ({name})" if name else one for one, name in list(found.items())[:_SHOWN])
         more = " and more" if len(found) > _SHOWN else ""
@@ -113,13 +123,13 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
     return next(iter(found))
 
 
-def has_name(gateway: Gateway, noun: Noun, text: str) -> bool:
-    """Return whether a thing has that very name, or id."""
-    return bool(text and (_searched if noun.searched_as else _listed)(gateway, noun, text)[0])
+def _matching(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
+    """Return the one with that id, or those with that name; and those whose id begins so."""
+    return (_searched if noun.searched_as else _listed)(gateway, noun, text)
 
 
 def _searched(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
-    """Return by the gateway's search the one with that id or those with that name, and those whose id begins so."""
+    """Return what `_matching` does, by the gateway's search."""
     body = gateway.get("/kubevnfm/v1/search", {"q": text, "kind": noun.searched_as}).object()
     for away in objects(body.get("away")):
         raise Fault(f"{noun.name} {printable(text)} cannot be looked up: {printable(away.get('text'))}")
@@ -138,7 +148,7 @@ def _searched(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
 
 
 def _listed(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
-    """Return the same of a short list."""
+    """Return what `_matching` does, of a short list."""
     items = read_list(gateway, noun, {}, _SEARCHED).items
     ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
     by_name: _Found = {one: name for one, name in ids.items() if name == text}

@@ -12,6 +12,7 @@ from kubevnfm_cli import plugins
 from kubevnfm_cli.commands import VERBS
 
 _VALUES: Final = ("--context", "--url", "-o", "--output")
+"""The global options that have a value: they may be before the verb too."""
 _HELP: Final = ("-h", "--help", "help")
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kubevnfm_cli.faults import UsageFault
-from kubevnfm_cli.json_types import JsonObject, part
+from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.output import Column, Table
 from kubevnfm_cli.terminal import printable
 
@@ -38,8 +38,7 @@ class Noun:
 
     def items(self, body: object) -> list[JsonObject]:
         """Return the things of a list's body."""
-        found = body.get("items") if isinstance(body, dict) else body
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return objects(body.get("items") if isinstance(body, dict) else body)
 
     def item(self, body: JsonObject) -> JsonObject:
         """Return the thing of a body."""
@@ -99,7 +98,8 @@ def either(*names: str) -> Callable[[JsonObject], Any]:
     return lambda one: next((one[name] for name in names if one.get(name) not in (None, "")), None)
 
 
-def _steps(one: JsonObject) -> str | None:
+def steps_done(one: JsonObject) -> str | None:
+    """Return how many steps of an operation are done, of how many."""
     steps = one.get("steps")
     if isinstance(steps, list):
         return f"{sum(part(step, 'state') in ('done', 'skipped') for step in steps)}/{len(steps)}"
@@ -111,7 +111,8 @@ def _running(one: JsonObject) -> str | None:
     return f"{operation.get('operation')} {operation.get('state')}" if isinstance(operation, dict) else None
 
 
-def _nodes(one: JsonObject) -> str | None:
+def nodes_ready(one: JsonObject) -> str | None:
+    """Return how many nodes of a cluster are ready, of how many."""
     capacity = one.get("capacity")
     if not isinstance(capacity, dict) or capacity.get("nodes") is None:
         return None
@@ -171,7 +172,7 @@ _OP: Final = Noun(
             Column("OPERATION", value_at("operation")),
             Column("STATE", value_at("state"), is_state=True),
             Column("VNF", either("vnfInstanceName", "vnfInstanceId")),
-            Column("STEPS", _steps),
+            Column("STEPS", steps_done),
             age("STARTED", "startTime"),
             Column("SINCE", value_at("stateEnteredTime"), is_wide=True),
             Column("VNF ID", value_at("vnfInstanceId"), is_wide=True),
@@ -225,7 +226,7 @@ _VIM: Final = Noun(
             Column("DEFAULT", value_at("isDefault"), is_wide=True),
             Column("VERSION", value_at("kubernetesVersion"), is_wide=True),
             age("CHECKED", "lastCheck", is_wide=True),
-            Column("NODES", _nodes, is_wide=True),
+            Column("NODES", nodes_ready, is_wide=True),
             Column("ENDPOINT", value_at("endpoint"), is_wide=True),
             Column("WHY", either("text", "lastError")),
         ),
@@ -309,12 +310,13 @@ _SUB: Final = Noun(
     lambda one: None,
 )
 NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB)
-_BY_WORD: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.aliases)}
+WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.aliases)}
+"""The nouns by each word for them."""
 
 
 def noun_of(word: str) -> Noun:
     """Return the noun of a word. Raises UsageFault."""
-    found = _BY_WORD.get(word.lower())
+    found = WORDS.get(word.lower())
     if found is None:
         raise UsageFault(f"{printable(word)}: one of {', '.join(noun.name for noun in NOUNS)} expected")
     return found

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubevnfm_cli import lists
+from kubevnfm_cli.call import Parser
 from kubevnfm_cli.faults import Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
-from kubevnfm_cli.nouns import NOUNS, noun_of
+from kubevnfm_cli.nouns import WORDS, noun_of
 from kubevnfm_cli.terminal import printable
 
-_WORDS = {word for noun in NOUNS for word in (noun.name, *noun.aliases)}
+
+def add_operation(parser: Parser) -> None:
+    """Add the argument that names an operation."""
+    parser.add_argument(
+        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
+    )
 
 
 def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
@@ -18,16 +24,17 @@ def named_operation(gateway: Gateway, words: Sequence[str]) -> str:
 
     Raises UsageFault, Refused, Unreachable.
     """
-    if len(words) == 2 and words[0] not in _WORDS:
+    if len(words) == 2 and words[0] not in WORDS:
         return _of_vnf(gateway, *words)  # the form of earlier versions
     kind, name = _parted(words)
     if kind == "op":
         return lists.resolve(gateway, noun_of("op"), name)
     if kind == "vnf":
         return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
-    if lists.has_name(gateway, noun_of("vnf"), name):
-        # A name such as `cafe` may be the beginning of another VNF's operation.
-        return newest_operation(gateway, lists.resolve(gateway, noun_of("vnf"), name))
+    # A name such as `cafe` may be the beginning of another VNF's operation.
+    instance_id = lists.named(gateway, noun_of("vnf"), name)
+    if instance_id is not None:
+        return newest_operation(gateway, instance_id)
     try:
         found = lists.resolve(gateway, noun_of("op"), name)
         lists.read_one(gateway, noun_of("op"), found)
@@ -63,7 +70,7 @@ def _parted(words: Sequence[str]) -> tuple[str, str]:
         kind, slash, name = words[0].partition("/")
         if not slash:
             return "", words[0]
-    elif len(words) == 2 and words[0] in _WORDS:
+    elif len(words) == 2 and words[0] in WORDS:
         kind, name = words
     else:
         raise UsageFault("op ID or vnf ID expected")

@@ -14,7 +14,7 @@ from kubevnfm_cli.terminal import CELL, LINE, Screen, printable, printable_json,
 if TYPE_CHECKING:
     from kubevnfm_cli.call import Call
 
-_KINDS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv")
+KINDS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv")
 _COLOURS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("FAILED", "FAILED_TEMP", "ERROR", "PROBLEM", "UNREACHABLE", "DEGRADED"), "red"),
     **dict.fromkeys(("PROCESSING", "STARTING", "ROLLING_BACK", "PENDING", "PROGRESSING", "REGISTERING"), "yellow"),
@@ -41,7 +41,7 @@ class Format:
         """Return the form. Raises UsageFault."""
         if text is None:
             return cls("table")
-        if text in _KINDS:
+        if text in KINDS:
             return cls(text)
         name, equals, expression = text.partition("=")
         if name == "jsonpath" and equals and expression:
@@ -49,7 +49,7 @@ class Format:
 
             evaluate(expression, None)  # a wrong one is refused before anything is asked
             return cls("jsonpath", expression)
-        raise UsageFault(f"-o {printable(text)}: {', '.join(_KINDS)} or jsonpath=EXPRESSION expected")
+        raise UsageFault(f"-o {printable(text)}: {', '.join(KINDS)} or jsonpath=EXPRESSION expected")
 
     @property
     def is_for_people(self) -> bool:

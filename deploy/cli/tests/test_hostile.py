@@ -24,12 +24,13 @@ from kubevnfm_cli.output import table_text
 from kubevnfm_cli.progress import Operation
 from kubevnfm_cli.terminal import Screen
 from kubevnfm_cli.trees import tree_text
+from kubevnfm_cli.verbs import drift, top
 
 ID: Final = "00000000-0000-4000-8000-000000000000"
 COMMANDS: Final = (
     ("get", "vnf"), ("get", "op", "-o", "wide"), ("get", "pkg", "-o", "csv"), ("get", "vim", ID), ("get", "vnf", ID, "-o", "name"),
     ("describe", "op", ID), ("describe", "vnf", ID), ("describe", "pkg", ID), ("why", ID), ("why", "vnf", "name"),
-    ("wait", ID, "--timeout", "0s"), ("drift",), ("version",), ("heal", ID, "--dry-run"), ("terminate", ID), ("delete", "vim", "x"),
+    ("wait", ID, "--timeout", "0s"), ("drift",), ("version",), ("doctor",), ("top",), ("heal", ID, "--dry-run"), ("terminate", ID), ("delete", "vim", "x"),
 )  # fmt: skip
 
 
@@ -150,10 +151,13 @@ EVENTS: Final = {
     "lcm.step.changed": {"step": "s", "title": "T", "state": "failed", "attempt": 2, "number": 1, "of": 2, "duration_s": 1.0, "detail": "d"},
     "mgmt.task.progressed": {"node": "w", "task": "wait", "state": "started", "message": "m", "done": 1, "total": 2, "duration_s": 1.0, "since": TIME},
 }  # fmt: skip
+CAPACITY: Final = {
+    "nodes": 1, "nodesReady": 1, "cpu": 1.5, "memoryBytes": 1, "quotas": [{"name": "cores", "used": 1, "limit": 2}],
+}  # fmt: skip
 ROW: Final[dict[str, Any]] = {
     "id": "i", "name": "n", "state": "READY", "health": "ok", "operation": {"operation": "o", "state": "s"}, "createdAt": TIME, "text": "t",
-    "vimIds": ["v"], "steps": {"done": 1, "total": 2}, "cause": CAUSE, "capacity": {"nodes": 1, "nodesReady": 1}, "credentialsEnd": {"daysLeft": 1},
-    "failure": {"text": "t"}, "filter": {"notificationTypes": ["x"]}, "startTime": TIME, "in_use_by": ["x"],
+    "vimIds": ["v"], "steps": {"done": 1, "total": 2, "current": ["s"]}, "cause": CAUSE, "capacity": CAPACITY, "credentialsEnd": {"daysLeft": 1},
+    "failure": {"text": "t"}, "filter": {"notificationTypes": ["x"]}, "startTime": TIME, "in_use_by": ["x"], "estimate": {"remainingS": 3},
 }  # fmt: skip
 NODE: Final[dict[str, Any]] = {
     "kind": "server", "type": "OS::Nova::Server", "name": "n" * 60, "state": "s", "health": "problem", "text": "t", "since": TIME, "count": 3,
@@ -208,9 +212,10 @@ def test_an_event_of_any_shape_is_shown(kind: str) -> None:
 
 
 def test_rows_and_trees_of_any_shape_are_drawn() -> None:
+    tables = (*(noun.table.columns for noun in NOUNS), top.OPERATIONS, top.VIMS, drift.TABLE.columns)
     for row in changed(ROW):
-        for noun in NOUNS if isinstance(row, dict) else ():
-            assert "\x1b" not in table_text(screen(), [row], noun.table.columns, is_wide=True)
+        for columns in tables if isinstance(row, dict) else ():
+            assert "\x1b" not in table_text(screen(), [row], columns, is_wide=True)
     for node in changed(NODE):
         root = node if isinstance(node, dict) else {"children": node}
         assert "\x1b" not in tree_text(screen(), {**root, "children": [node, NODE]})
@@ -248,6 +253,19 @@ def test_pages_without_end_have_one(answers: Answers) -> None:
     ran = judged(answers, ("get", "op", "--limit", "20", "-o", "name"))
     assert (ran.code, len(ran.out.splitlines())) == (0, 20)
     assert "more than 20" in ran.err
+
+
+def test_drift_is_found_behind_other_problems(answers: Answers) -> None:
+    others = json.dumps({"items": [{"id": "a", "health": "problem"}]}).encode()
+    drifted = json.dumps({"items": [{"id": one, "drift": {"state": "s"}} for one in "bc"]}).encode()
+    answers.turns = [(200, others, {"Link": '</kubevnfm/v1/instances?m=1>; rel="next"'}), (200, drifted, {})]
+    ran = judged(answers, ("drift", "--limit", "1", "-o", "name"))
+    assert (ran.code, ran.out, "there are 2" in ran.err) == (0, "vnf/b\n", True)
+
+
+def test_a_clock_without_a_zone_is_one_of_utc(answers: Answers) -> None:
+    answers.status, answers.body, answers.headers = 200, b"{}", {"Date": "Thu, 01 Jan 2026 00:00:00 -0000"}
+    assert re.search(r"fail  clock: differs by \d+ s", judged(answers, ("doctor",)).out)
 
 
 def test_a_gateway_that_goes_away_behind_its_acceptance_is_waited_for(answers: Answers) -> None:

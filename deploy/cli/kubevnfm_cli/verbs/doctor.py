@@ -16,6 +16,7 @@ from kubevnfm_cli.gateway import Reply
 from kubevnfm_cli.json_types import JsonObject, objects, part
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import LINE, printable
+from kubevnfm_cli.verbs.version import client_version, gateway_version
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 _SLOW_S: Final = 2.0
@@ -132,6 +133,7 @@ def _clock(reply: Reply, sent_at: datetime, took_s: float) -> Iterator[Finding]:
     except (TypeError, ValueError):
         yield Finding("clock", "warn", "the gateway does not say its time", "a proxy may remove the header Date")
         return
+    theirs = theirs.replace(tzinfo=theirs.tzinfo or UTC)
     # The header has whole seconds.
     differs_s = abs((theirs - sent_at).total_seconds() - took_s / 2)
     differs_s = max(0.0, differs_s - 1.0 - took_s / 2)
@@ -148,11 +150,9 @@ def _clock(reply: Reply, sent_at: datetime, took_s: float) -> Iterator[Finding]:
 
 
 def _version(call: Call) -> Iterator[Finding]:
-    from importlib.metadata import version
-
-    ours = version("kubevnfm-cli")
+    ours = client_version()
     try:
-        theirs = str(part(call.gateway.get("/openapi.json").json(), "info", "version"))
+        theirs = gateway_version(call.gateway)
     except Fault as fault:
         yield Finding("versions", "warn", str(fault), "the gateway's document could not be read")
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import DONE
+from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.json_types import JsonObject, part
 from kubevnfm_cli.nouns import age, noun_of, value_at
 from kubevnfm_cli.output import Column, Table, show_list
@@ -15,7 +17,7 @@ def _objects(one: JsonObject) -> str | None:
     return str(len(found)) if isinstance(found, list | dict) and found else None
 
 
-_TABLE = Table(
+TABLE: Final = Table(
     "vnf",
     (
         Column("ID", value_at("id")),
@@ -39,9 +41,15 @@ def arguments(parser: Parser) -> None:
 
 def run(call: Call) -> int:
     """List what has drifted."""
-    noun = noun_of("vnf")
+    noun, limit = noun_of("vnf"), call.given.limit
+    if limit < 1:
+        raise UsageFault("--limit: at least 1 expected")
     wanted = {lists.resolve(call.gateway, noun, one) for one in call.given.ids}
-    listed = lists.read_list(call.gateway, noun, {"problem": "true"}, call.given.limit)
-    items = [one for one in listed.items if one.get("drift") and (not wanted or one.get("id") in wanted)]
-    show_list(call, {**listed.body, "items": items} if isinstance(listed.body, dict) else items, items, _TABLE)
+    # The gateway lists VNFs with a problem; drift is one of several.
+    listed = lists.read_list(call.gateway, noun, {"problem": "true"}, lists.ALL)
+    found = [one for one in listed.items if one.get("drift") and (not wanted or one.get("id") in wanted)]
+    items = found[:limit]
+    show_list(call, {**listed.body, "items": items} if isinstance(listed.body, dict) else items, items, TABLE)
+    if len(found) > limit:
+        call.note(f"there are {len(found)}: --limit shows more")
     return DONE

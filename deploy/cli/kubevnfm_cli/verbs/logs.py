@@ -9,7 +9,7 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, Unreachable
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.gateway import path_of
-from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.operations import add_operation, named_operation
 from kubevnfm_cli.terminal import printable_text
 
 _SILENCE_S: Final = 10.0
@@ -18,9 +18,7 @@ _SILENCE_S: Final = 10.0
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
-    )
+    add_operation(parser)
     parser.add_argument("--node", help="of this machine only")
     parser.add_argument("--task", help="of this task only, as describe op names it")
     parser.add_argument(

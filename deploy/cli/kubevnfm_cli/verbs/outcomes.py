@@ -8,7 +8,7 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE
 from kubevnfm_cli.following import SUCCESS
 from kubevnfm_cli.gateway import path_of
-from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.operations import add_operation, named_operation
 from kubevnfm_cli.sending import add_wait_options, proceed, waits
 
 _ENDS: Final = {
@@ -22,9 +22,7 @@ _ENDS: Final = {
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
-    )
+    add_operation(parser)
     if parser.verb == "cancel":
         parser.add_argument(
             "--mode",

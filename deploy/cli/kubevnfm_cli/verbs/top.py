@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, Unreachable, UsageFault
 from kubevnfm_cli.json_types import JsonObject, objects, part
-from kubevnfm_cli.nouns import age, duration, value_at
+from kubevnfm_cli.nouns import age, duration, either, nodes_ready, number, steps_done, value_at
 from kubevnfm_cli.output import Column, show_body, table_text
 from kubevnfm_cli.terminal import printable
 
@@ -65,69 +65,61 @@ def _show(call: Call, shown: JsonObject) -> None:
         return
     is_wide = call.format.kind == "wide"
     for title, items, columns in (
-        ("no operation runs", objects(shown["operations"]), _OPERATIONS),
-        ("no VIM is registered", objects(shown["vims"]), _VIMS),
+        ("no operation runs", objects(shown["operations"]), OPERATIONS),
+        ("no VIM is registered", objects(shown["vims"]), VIMS),
     ):
         call.out.stream.write(table_text(call.out, items, columns, is_wide=is_wide) if items else f"{title}\n")
-        call.out.stream.write("\n" if columns is _OPERATIONS else "")
+        call.out.stream.write("\n" if columns is OPERATIONS else "")
     call.out.stream.flush()
 
 
-def _steps(one: JsonObject) -> str | None:
-    done, total = part(one, "steps", "done"), part(one, "steps", "total")
-    return None if total is None else f"{done}/{total}"
-
-
 def _left(one: JsonObject) -> str | None:
-    remaining = part(one, "estimate", "remainingS")
-    return duration(float(remaining)) if isinstance(remaining, int | float) else None
+    remaining = number(part(one, "estimate", "remainingS"))
+    return None if remaining is None else duration(remaining)
 
 
 def _current(one: JsonObject) -> str | None:
-    return part(one, "cause", "text") or ", ".join(map(str, part(one, "steps", "current") or ())) or None
+    current = part(one, "steps", "current")
+    return part(one, "cause", "text") or (", ".join(map(str, current)) if isinstance(current, list) else None)
 
 
-def _quota(name: str) -> Any:
-    """Return what reads how much of a quota is used."""
-
-    def read(one: JsonObject) -> str | None:
-        for quota in objects(part(one, "capacity", "quotas")):
-            if quota.get("name") == name:
-                return f"{printable(quota.get('used'))}/{printable(quota.get('limit', '-'))}"
-        return None
-
-    return read
+def _quota(name: str, one: JsonObject) -> str | None:
+    """Return how much of a quota is used."""
+    for quota in objects(part(one, "capacity", "quotas")):
+        if quota.get("name") == name:
+            return f"{printable(quota.get('used'))}/{printable(quota.get('limit', '-'))}"
+    return None
 
 
 def _cpu(one: JsonObject) -> str | None:
-    cores = part(one, "capacity", "cpu")
-    return f"{cores:g}" if isinstance(cores, int | float) else _quota("cores")(one)
+    cores = number(part(one, "capacity", "cpu"))
+    return _quota("cores", one) if cores is None else f"{cores:g}"
 
 
 def _memory(one: JsonObject) -> str | None:
-    total = part(one, "capacity", "memoryBytes")
-    if isinstance(total, int | float):
+    total = number(part(one, "capacity", "memoryBytes"))
+    if total is not None:
         return f"{total / 2**30:.1f} GiB"
-    used: str | None = _quota("ram_mib")(one)
+    used = _quota("ram_mib", one)
     return f"{used} MiB" if used else None
 
 
 def _machines(one: JsonObject) -> str | None:
-    ready, nodes = part(one, "capacity", "nodesReady"), part(one, "capacity", "nodes")
-    return f"{ready}/{nodes} nodes" if nodes is not None else _quota("instances")(one)
+    ready = nodes_ready(one)
+    return f"{ready} nodes" if ready else _quota("instances", one)
 
 
-_OPERATIONS: Final = (
+OPERATIONS: Final = (
     Column("OPERATION", value_at("operation")),
-    Column("VNF", lambda one: one.get("vnfInstanceName") or one.get("vnfInstanceId")),
+    Column("VNF", either("vnfInstanceName", "vnfInstanceId")),
     Column("STATE", value_at("state"), is_state=True),
-    Column("STEPS", _steps),
+    Column("STEPS", steps_done),
     age("FOR", "startTime"),
     Column("LEFT", _left),
     Column("ID", value_at("id"), is_wide=True),
     Column("WAITS FOR", _current),
 )
-_VIMS: Final = (
+VIMS: Final = (
     Column("VIM", value_at("name")),
     Column("TYPE", value_at("type")),
     Column("STATE", value_at("state"), is_state=True),

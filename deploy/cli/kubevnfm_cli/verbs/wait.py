@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.following import seconds_of, wait
-from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.operations import add_operation, named_operation
 
 
 def arguments(parser: Parser) -> None:
@@ -14,9 +14,7 @@ def arguments(parser: Parser) -> None:
         "operation has ended already. Ctrl-C never cancels the operation. Exit codes: 0 COMPLETED, 5 FAILED, FAILED_TEMP or\n"
         "ROLLED_BACK, 3 the time ran out or Ctrl-C."
     )
-    parser.add_argument(
-        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
-    )
+    add_operation(parser)
     parser.add_argument(
         "--timeout",
         metavar="TIME",

@@ -7,16 +7,14 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.json_types import part
-from kubevnfm_cli.operations import named_operation
+from kubevnfm_cli.operations import add_operation, named_operation
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import printable
 
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
-    )
+    add_operation(parser)
 
 
 def run(call: Call) -> int:
