@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -106,9 +107,10 @@ class _Report:
             else:
                 show_body(self._call, [_body(result) for result in results])
         elif self._is_dry:
-            planned = sum(result.outcome == "planned" for result in results)
-            failed = sum(result.outcome == "failed" for result in results)
-            self._call.note(f"{planned} to change, {len(results) - planned - failed} as wanted, {failed} refused")
+            count = Counter(result.outcome for result in results)
+            skipped = f", {count['skipped']} skipped" if count["skipped"] else ""
+            line = f"{count['planned']} to change, {count['unchanged']} as wanted, {count['failed']} refused{skipped}"
+            self._call.note(line)
 
 
 def _body(result: Result) -> JsonObject:

@@ -94,7 +94,7 @@ class _Look:
 
 def _has_more(task: str, body: Mapping[str, Any]) -> bool:
     """Return whether another step may follow an operation."""
-    return task in ("change_ext_conn", "scale") or (
+    return task in ("change_ext_conn", "scale", "terminate") or (
         task in ("instantiate", "change_vnfpkg", "change_flavour") and "scale" in body
     )
 
@@ -114,8 +114,8 @@ class Instances:
         look = _Look(world, entry, found, _mark(found))
         thing = Thing(look.id)
         if _site(found) != world.site.name:
-            wanted = {**_mark_of(entry, world.site.name)}
-            return Plan(thing, [Step("adopt", lambda: look.modify({"metadata": {MARK: wanted}}))])
+            mark = _mark_of(entry, world.site.name)
+            return Plan(thing, [Step("adopt", lambda: look.modify({"metadata": {MARK: mark}}))])
         if (running := _open_operation(world, look.id)) is not None:
             return _behind(thing, running)
         if found["instantiationState"] == "NOT_INSTANTIATED":
@@ -148,16 +148,11 @@ class Instances:
         if found["instantiationState"] == "NOT_INSTANTIATED":
             return Plan(thing, [delete])
         body = {**_TERMINATION, **entry.body.get("termination", {})}
-        return Plan(thing, [Step("terminate", lambda: _terminate(look, body)), delete])
+        return Plan(thing, [Step("terminate", lambda: look.start("terminate", body)), delete])
 
 
 def _not_yet() -> None:
     raise AssertionError("the first step comes first")
-
-
-def _terminate(look: _Look, body: Mapping[str, Any]) -> None:
-    reply = look.world.write("POST", path_of("vnflcm", "v2", "vnf_instances", look.id, "terminate"), dict(body))
-    look.world.awaited_operation(look.entry.key, str(reply.headers["Location"]).rsplit("/", 1)[-1])
 
 
 def _behind(thing: Thing, running: JsonObject) -> Plan:
@@ -174,15 +169,11 @@ def _behind(thing: Thing, running: JsonObject) -> Plan:
 
 def _marked(world: World, entry: Entry) -> JsonObject | None:
     wanted = f"(eq,metadata/{MARK}/site,{world.site.name});(eq,metadata/{MARK}/name,{entry.name})"
-    found = world.read_list(_INSTANCES, {"filter": wanted})
+    found = world.read_list(_INSTANCES, {"filter": wanted, "all_fields": ""})
     if len(found) > 1:
         ids = ", ".join(str(each["id"]) for each in found)
         raise Conflicts(f"{entry.key}: several instances have its mark: {ids}; delete all but one")
-    return _whole(world, found[0]) if found else None
-
-
-def _whole(world: World, listed: JsonObject) -> JsonObject:
-    return world.gateway.get(path_of("vnflcm", "v2", "vnf_instances", str(listed["id"]))).object()
+    return found[0] if found else None
 
 
 def _found(world: World, entry: Entry) -> tuple[JsonObject | None, str | None]:
@@ -190,12 +181,11 @@ def _found(world: World, entry: Entry) -> tuple[JsonObject | None, str | None]:
     found = _marked(world, entry)
     if found is not None:
         return found, None
-    named = world.read_list(_INSTANCES, {"filter": f"(eq,vnfInstanceName,{entry.name})"})
+    named = world.read_list(_INSTANCES, {"filter": f"(eq,vnfInstanceName,{entry.name})", "all_fields": ""})
     if not named:
         return None, None
-    whole = [_whole(world, each) for each in named]
-    free = [each for each in whole if not _site(each)]
-    chosen = (free or whole)[0]
+    free = [each for each in named if not _site(each)]
+    chosen = (free or named)[0]
     if len(free) > 1:
         return None, f"{len(free)} instances have this name, and none of them a mark"
     refusal = taken(world, "VNF instance", _site(chosen), str(chosen["id"]))

@@ -20,13 +20,9 @@ def add_files(parser: Parser, *, is_required: bool) -> None:
     )  # fmt: skip
 
 
-def add_run_options(parser: Parser) -> None:
-    """Add the options of what changes something."""
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show what would be done, and do nothing; operations of instances are checked by the gateway",
-    )
+def add_run_options(parser: Parser, *, also: str = "") -> None:
+    """Add the options of what changes something; ``also``: what a dry run does beside showing it."""
+    parser.add_argument("--dry-run", action="store_true", help=f"show what would be done, and do nothing{also}")
     parser.add_argument(
         "--timeout", metavar="TIME", default="1h", help="end all waits after 90s, 10m or 1h30m (default: %(default)s)"
     )
@@ -45,7 +41,7 @@ def arguments(parser: Parser, action: Action) -> None:
         help="send access data of VIMs and regions again; secrets cannot be compared",
     )
     if action == "apply":
-        add_run_options(parser)
+        add_run_options(parser, also="; operations of instances are checked by the gateway")
         parser.add_argument(
             "--wait", action="store_true", help="wait for the end of the last operation of each instance too"
         )

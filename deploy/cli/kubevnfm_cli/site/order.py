@@ -18,7 +18,11 @@ Needs = Mapping[Key, frozenset[Key]]
 
 def reversed_needs(needs: Needs) -> dict[Key, frozenset[Key]]:
     """Return the order in which entries are removed: each after those that need it."""
-    return {key: frozenset(other for other, its in needs.items() if key in its) for key in needs}
+    users: dict[Key, set[Key]] = {key: set() for key in needs}
+    for key, its in needs.items():
+        for needed in its:
+            users[needed].add(key)
+    return {key: frozenset(its) for key, its in users.items()}
 
 
 def in_order(

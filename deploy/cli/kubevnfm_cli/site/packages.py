@@ -47,8 +47,11 @@ class Packages:
         path = _file(entry)
         if not path.exists():
             raise Conflicts(f"{entry.place('file')}: {path} does not exist")
-        with _archive(entry) as archive:
-            sha256 = archive.sha256
+        # An image is large: it is read once for all plans, and again when it is sent.
+        if entry.key not in world.hashes:
+            with _archive(entry) as archive:
+                world.hashes[entry.key] = archive.sha256
+        sha256 = world.hashes[entry.key]
         found = marked(world, entry.name)
         user_data = {
             **revealed(entry.body.get("userDefinedData", {})),
@@ -86,17 +89,15 @@ class Packages:
         removals = [Step("delete the former", lambda each=each: remove(world, each)) for each in unused]  # type: ignore[misc]
         if not found:
             same = world.read_list(uploads.PACKAGES, {"filter": f"(eq,checksum/hash,{sha256})", "all_fields": ""})
-            for other in same:
-                owner = part(other, "userDefinedData", MARK, "site")
-                name = part(other, "userDefinedData", MARK, "name")
-                if owner == world.site.name:
-                    continue
+            owners = [(part(each, "userDefinedData", MARK, "site"), each) for each in same]
+            owner, other = next((each for each in owners if each[0] != world.site.name), (None, None))
+            if other is not None:
                 refusal = taken(world, "package with this content", owner, str(other["id"]))
                 if refusal is not None:
                     return Plan(Thing(), refusals=[refusal])
-                body = {"userDefinedData": {**user_data, MARK: user_data[MARK]}}
-                adopt = Step("adopt", lambda other=other, body=body: world.write("PATCH", _path(other), body))  # type: ignore[misc]
-                return Plan(Thing(str(other["id"]), {"vnfdId": other.get("vnfdId"), "name": name}), [adopt])
+                path, body = _path(other), {"userDefinedData": user_data}
+                thing = Thing(str(other["id"]), {"vnfdId": other.get("vnfdId")})
+                return Plan(thing, [Step("adopt", lambda: world.write("PATCH", path, body))])
         text = [f"file: another content (SHA-256 {str(_hash(found[-1]))[:12]} -> {sha256[:12]})"] if found else []
 
         def upload() -> None:

@@ -32,7 +32,8 @@ def vim_of_name(world: World, name: str) -> JsonObject | None:
 
 def vim_of_instance(world: World, instance_id: str) -> Mapping[str, Any] | None:
     """Return id and type of the VIM that a cluster has become, by the id of its VNF instance; None if there is none."""
-    for vim in objects(part(world.read(_VIMS, {"type": "kubernetes"}), "vims")):
+    wanted = {"type": "kubernetes", "fields": ["id", "extra"]}
+    for vim in objects(part(world.read(_VIMS, wanted), "vims")):
         if instance_id in (part(vim, "extra", "vnf_instance_id"), part(vim, "extra", "created_by")):
             return {"vimId": str(vim["id"]), "vimType": LONG_TYPES["kubernetes"]}
     return None
@@ -111,7 +112,7 @@ class Regions:
         if found is None:
             body = {"cloud_owner": owner, "cloud_region": entry.name, "labels": labels, **access}
             return Plan(Thing(), [Step("create", lambda: world.write("POST", _REGIONS, body))])
-        thing = Thing(str(found["vim_id"]), {"vimType": LONG_TYPES["kubernetes"], "regionId": str(found["id"])})
+        thing = Thing(str(found["vim_id"]), {"vimType": LONG_TYPES["kubernetes"]})
         of_site, steps = part(found, "labels", LABEL), list[Step]()
         if (
             of_site != world.site.name

@@ -77,6 +77,8 @@ class World:
     """Entries that others need."""
     renewed: set[Key] = field(default_factory=set)
     """Entries whose access data this call has sent."""
+    hashes: dict[Key, str] = field(default_factory=dict)
+    """The hashes of the archives of packages, as this call has found them."""
     _clients: threading.local = field(default_factory=threading.local)
     _until: float = 0.0
 

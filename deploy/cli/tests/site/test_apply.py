@@ -107,7 +107,16 @@ def writes(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-async def test_a_site_is_made_once_and_the_same_file_again_writes_nothing(site: Site, writes: list[str]) -> None:
+async def test_a_site_is_made_once_and_the_same_file_again_writes_nothing(
+    site: Site, writes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed, original = list[Path](), archives.pack
+
+    def pack(folder: Path, out: Path, *, follows_links: bool = False) -> None:
+        packed.append(folder)
+        original(folder, out, follows_links=follows_links)
+
+    monkeypatch.setattr(archives, "pack", pack)
     assert await site.must("diff") == [
         "+ package/machine: upload",
         "+ vim/cloud: create",
@@ -117,6 +126,7 @@ async def test_a_site_is_made_once_and_the_same_file_again_writes_nothing(site: 
     assert await site.must("apply", "--wait") == [
         "package/machine uploaded", "vim/cloud created", "vnf/web created, instantiated",
     ]  # fmt: skip
+    assert len(packed) == 3, "once for each command, and once more to be sent"
     web = await site.instance()
     assert (web["instantiationState"], web["metadata"]["owner"]) == ("INSTANTIATED", "ada")
     assert next(iter(web["vimConnectionInfo"].values()))["vimId"] == "vim-2"
@@ -218,7 +228,9 @@ async def test_what_was_removed_by_hand_is_planned_and_made_again(site: Site) ->
     assert "vnf/web instantiated" not in await site.must("apply", "--dry-run", code=1)
     site.edit("extensions: {none: 1}\n    additionalParams: {}", "additionalParams: {}")
     assert "vnf/web instantiated" in await site.must("apply", "--wait")
-    await site.must("delete")
+    removed = await site.run("delete")
+    assert removed.code == 0, removed.err
+    assert "vnf/web: warning: additionalParams/reason: not used" in removed.err
     given = [
         each.get("operationParams") or {} for each in (await site.world.lcm("GET", "/vnf_lcm_op_occs?all_fields")).json
     ]
@@ -245,6 +257,7 @@ async def test_what_others_have_made_is_a_conflict_unless_it_is_adopted(site: Si
         "package/machine failed", "vim/cloud failed", "vnf/web skipped",
     ]  # fmt: skip
     assert "--adopt takes it over" in lines[0]
+    assert "0 to change, 0 as wanted, 2 refused, 1 skipped" in await site.must("diff", code=6)
     assert writes == []
     await site.must("apply", "--adopt", "--wait")
     web = await site.instance()

@@ -258,6 +258,24 @@ def test_an_interrupt_begins_nothing_more() -> None:
     assert len(begun) == 1
 
 
+def test_an_interrupt_ends_what_waits() -> None:
+    failing, waiting, last = (Key("vims", name) for name in ("failing", "waiting", "last"))
+    needs = {failing: frozenset[Key](), waiting: frozenset[Key](), last: frozenset({failing})}
+    stop, was_stopped = threading.Event(), list[bool]()
+
+    def work(key: Key) -> bool:
+        if key == waiting:
+            was_stopped.append(stop.wait(60))
+        return key != failing
+
+    def interrupted(*_: Key) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_order(needs, work, interrupted, stop=stop)
+    assert was_stopped == [True]
+
+
 def test_what_others_have_set_is_no_difference() -> None:
     wanted: dict[str, Any] = {"a": 1, "list": [{"x": 1}], "none": {}, "password": "p"}
     found: Sequence[Any] = [{"a": 1, "other": 2, "list": [{"x": 1, "y": 2}]}, {"a": True, "list": []}]
