@@ -214,6 +214,9 @@ async def search_everything(world: World) -> None:
         "vnf_instances?filter=(eq,vnfInstanceName,vm)",
         f"vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{instances[0]})",
         "vnf_lcm_op_occs?filter=(eq,operationState,FAILED_TEMP)",
+        # By the marks of a site file.
+        "vnf_instances?filter=(eq,metadata/kubevnfm_site/site,plant);(eq,metadata/kubevnfm_site/name,vm)",
+        "subscriptions?filter=(eq,metadata/kubevnfm_site,plant);(eq,metadata/name,alarms)",
     ):
         (await world.lcm("GET", f"/{path}")).must(200)
     filters = (
@@ -222,7 +225,11 @@ async def search_everything(world: World) -> None:
     )  # fmt: skip
     for query in ("", *filters):
         (await world.call("GET", f"/multicloud/v1/vnf_instances?{query}")).must(200)
-    for query in ("", "?filter=(eq,usageState,IN_USE)"):
+    mark = "userDefinedData/kubevnfm_site"
+    for query in (
+        "", "?filter=(eq,usageState,IN_USE)", f"?filter=(eq,{mark}/site,plant);(eq,{mark}/name,vm)",
+        "?filter=(eq,checksum/hash,0a1b)",
+    ):  # fmt: skip
         (await world.packages("GET", query)).must(200)
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",

@@ -59,7 +59,8 @@ _INTERFACE_INFO: Final[Mapping[str, Sequence[str]]] = {
     KUBERNETES: ("endpoint", "ssl_ca_cert", "skipTlsVerify"),
 }
 SITE_MARK: Final = "kubevnfm_site"
-"""The attribute of ``extra`` of a registered VIM in which the command line writes whose site the VIM belongs to."""
+"""The attribute in which the command line writes whose site a thing belongs to: of ``extra`` of a registered VIM, of ``metadata``, or of
+``userDefinedData`` of a package."""
 EXTRA: Final[Mapping[str, Sequence[str]]] = {
     OPENSTACK: ("region", "interface", SITE_MARK),
     KUBERNETES: (

@@ -19,6 +19,7 @@ from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
 from kubevnfm_events.snapshots import ForgetSnapshot, RecordSnapshot
 from kubevnfm_kit.run import background, repeat
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
@@ -79,6 +80,7 @@ INDEXES = {
         Index([instance.REMAINS_OF], sparse=True),
         Index([drift.PATH], sparse=True),
         Index([dependencies.PATH], sparse=True),
+        Index([f"metadata/{SITE_MARK}/name", "createdAt"]),
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
         Index([cloud_place.GROUP], sparse=True),

@@ -15,6 +15,7 @@ from kubevnfm_events import queues
 from kubevnfm_events.lcm import DeliverNotification
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import client_context
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
@@ -38,6 +39,7 @@ INDEXES = {
         Index(["createdAt"]),
         Index(["keys/types"]),
         Index([subscription.ONAP_INSTANCE], sparse=True),
+        Index([f"metadata/{SITE_MARK}", "metadata/name", "createdAt"]),
     ],
     ANNOUNCED: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],

@@ -14,6 +14,7 @@ from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import FetchChart, FetchPackage, OnboardPackage
 from kubevnfm_kit.run import background, repeat
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
@@ -53,6 +54,8 @@ INDEXES = {
         Index(["onboardingState", "createdAt"]),
         Index(["vnfProductName"]),
         Index(["usageState"]),
+        Index(["checksum/hash", "createdAt"]),
+        Index([f"userDefinedData/{SITE_MARK}/name", "createdAt"]),
         Index([USED_AT], sparse=True),
     ],
     charts.COLLECTION: [],
