@@ -15,6 +15,7 @@ from kubevnfm_lcm_api.lifecycle.core.granting import Granting
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.views.causes import Cause, Situation, cause_of, next_of
+from kubevnfm_lcm_api.views.causes.finding import fitting
 from kubevnfm_lcm_api.views.causes.rules import TABLE
 from kubevnfm_lcm_api.views.causes.wording import LONGEST
 from kubevnfm_sol.lcm import OperationState
@@ -249,6 +250,14 @@ def test_an_operation_that_has_ended_has_nothing_to_do() -> None:
     assert next_of(Situation(record, (), NOW), None, ROOT) == ()
     ended = SAGA.fail(failed(running(), "vnfm-error", "x" * 4000), NOW).record
     assert next_of(Situation(ended, (), NOW), cause(ended), ROOT) == ()
+
+
+def test_every_row_has_a_report_that_it_explains() -> None:
+    found = (fitting(case.code, case.report, False) or fitting(case.code, case.report, True) for case in CASES)
+    explained = {id(each[0]) for each in found if each is not None}
+    left = [each for each in TABLE if id(each) not in explained]
+    assert [each.slug for each in left] == ["slow"], "it needs the times of earlier runs"
+    assert not [case.name for case in CASES if "(unknown)" in case.sentence]
 
 
 def test_every_row_says_what_to_do_in_our_words() -> None:

@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.views.causes.wording import filled, named, quoted, sentenc
 
 _PAGE: Final = "errors.md"
 _WAITS: Final = "waits"
-"""The code of a report of earlier versions that a step waits, which had none."""
+"""The code of a report without one: a handler waits by itself, and nothing has failed."""
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{0,60}")
 _SEARCHED: Final = 4096
 """Characters of a report that are searched: as many as an error has."""
@@ -84,7 +84,7 @@ def _since(report: Evidence, rule: Rule, found: Sequence[Evidence]) -> str | Non
 
 
 def _fit(report: Evidence, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
-    return _fitting(report.code or (_WAITS if report.is_sign else ""), report.text[:_SEARCHED], is_shallow)
+    return fitting(report.code or (_WAITS if report.is_sign else ""), report.text[:_SEARCHED], is_shallow)
 
 
 def best_task(cause: Cause | None) -> Task:
@@ -96,7 +96,7 @@ _BEST: Final[Mapping[tuple[str, str], Task]] = {(each.slug, f"{each.do}."): each
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _fitting(code: str, text: str, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
+def fitting(code: str, text: str, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
     """Return the first row that fits, and what it has found in the text."""
     for rule in TABLE:
         if rule.is_shallow is not is_shallow or (rule.codes and code not in rule.codes):

@@ -29,7 +29,7 @@ def rows() -> str:
     by_slug: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for each in TABLE:
         sentences, dos = by_slug.setdefault(each.slug, ({}, {}))
-        shown = each.says.removesuffix(".") if each.says.endswith(".") else each.says
+        shown = each.says.removesuffix(".")
         sentences[_PLACE.sub(lambda found: f"*{_SHOWN.get(found[1], found[1])}*", shown)] = None
         dos[each.do] = None
     return _HEADING + "".join(

@@ -58,14 +58,14 @@ KUBERNETES: Final = (
     ),
     rule(
         "webhook-denies",
-        "The webhook {hook} refuses {thing}: {said}",
+        "The webhook {hook} refuses {thing}[: {said}]",
         "Change the object in the package as the webhook asks, or change its policy",
         text=rf"admission webhook \\?\"(?P<hook>{NAME})\\?\" denied the request(?:: {_SAID})?",
         best="rollback",
     ),
     rule(
         "webhook-denies",
-        "The admission policy {hook} of the cluster refuses {thing}: {said}",
+        "The admission policy {hook} of the cluster refuses {thing}[: {said}]",
         "Change the object in the package as the policy asks, or change the policy",
         text=rf"ValidatingAdmissionPolicy '(?P<hook>{NAME})' with binding '[^']{{1,200}}' denied request(?:: {_SAID})?",
         best="rollback",
@@ -103,7 +103,7 @@ KUBERNETES: Final = (
         "field-immutable",
         "{thing} cannot be changed as wanted: {fields} is immutable.",
         "Allow a replacement of the object (additionalParams.replace, kubevnfm.io/replace) in a new change of package",
-        text=r"(?:^|: )(?P<fields>[A-Za-z][\w.\[\], ]{0,120}?) is immutable",
+        text=r"(?:^|: )(?P<fields>(?!field )[A-Za-z][\w.\[\], ]{0,120}?) is immutable",
         best="rollback",
     ),
     rule(
@@ -164,8 +164,9 @@ KUBERNETES: Final = (
         "kind-not-served",
         "The cluster does not serve the kind {kinds}: the definition (CRD) is not installed.",
         "Install what defines the kind, or correct apiVersion and kind in the package",
-        text=rf"no matches for kind \\?\"(?P<kinds>{NAME})\\?\"|CustomResourceDefinition\S{{0,20}} \\?\"(?P<definition>{NAME})\\?\" not found",
+        text=rf"no matches for kind \\?\"(?P<kinds>{NAME})\\?\"|[Cc]ustom[Rr]esource[Dd]efinitions?(?:\.apiextensions\.k8s\.io)? \\?\"(?P<kinds2>{NAME})\\?\" not found",
         about="CustomResourceDefinition",
+        named="kinds",
     ),
     rule(
         "foreign-object",
@@ -311,6 +312,12 @@ KUBERNETES: Final = (
         code="object-refused",
         text=rf"[A-Z]\w{{1,80}} {NAME}(?: \([^)]{{1,200}}\))?: {_SAID}",
         best="rollback",
+    ),
+    rule(
+        "object-paused",
+        "{thing} is paused, so its controller leaves it alone.",
+        "Set spec.paused of the object to false",
+        text=r"DeploymentPaused\b|it is paused, so that it makes no instance",
     ),
     rule(
         "resource-not-ready",

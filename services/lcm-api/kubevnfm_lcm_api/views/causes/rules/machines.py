@@ -1,4 +1,4 @@
-"""Causes: what happens inside machines: SSH, packages of the operating system, kubeadm, scripts of VNF packages."""
+"""Causes: what happens inside machines: SSH, packages of the operating system, kubeadm."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ MACHINES: Final = (
     ),
     rule(
         "mirror-away",
-        "{machine} does not reach the package mirror {mirror}: {why}.",
+        "{machine} does not reach the package mirror[ {mirror}]: {why}.",
         "See that the mirror answers from the machine, or name another mirror or a proxy in the request",
-        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives) ?'?(?P<mirror>(?:https?://)?{NAME})?",
+        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the ) ?'?(?P<mirror>(?:https?://)?{NAME})?",
         about="Machine",
         words={
             r"[Cc]ould not resolve|Temporary failure resolving": "its name cannot be resolved",
@@ -179,18 +179,10 @@ MACHINES: Final = (
         about="Node",
     ),
     rule(
-        "container-crashes",
-        "Pod {stuck} of the cluster, which its nodes need, ends again and again (CrashLoopBackOff).",
-        "Read the log of the pod, and correct its cause",
-        text=rf"pod (?P<stuck>{NAME}) cannot start: (?:Init:)?CrashLoopBackOff",
-        about="Pod",
-        named="stuck",
-    ),
-    rule(
         "api-server-away",
         "The API server of the cluster does not answer on {machine}.",
         "Look at kubelet and the containers of the control plane on the machine; the log of the operation has their last lines",
-        text=r"(?:API server,? (?:at \S{1,200} )?(?:does not answer|is not ready)|local API server|the API server of \S{1,200} is not ready|connection to the server \S{1,200} was refused)",
+        text=r"(?:API server,? (?:at \S{1,200} )?(?:does not answer|is not ready)|local API server|the API server of \S{1,200} is not ready|connection to the server \S{1,200} was refused|[Uu]nable to connect to the server)",
         about="Machine",
     ),
     rule(
@@ -210,7 +202,7 @@ MACHINES: Final = (
     ),
     rule(
         "node-not-drained",
-        "The node {node} is not drained: {said}",
+        "The node[ {node}] is not drained: {said}",
         "Look at the pods that are left on it",
         code="node-not-drained",
         text=r"it waits for (?P<said>.{1,250})",
@@ -225,39 +217,7 @@ MACHINES: Final = (
         about="Machine",
         best="rollback",
     ),
-    # --- scripts of packages
-    rule(
-        "script-timed-out",
-        "The script {script} of the package was killed after {seconds} s.",
-        "Correct the script, or what it waited for",
-        code="mgmt-script-timed-out",
-        text=rf"{BEGIN}(?P<script>{NAME}) was killed after (?P<seconds>[\d.e+]{{1,12}}) s",
-        about="Package",
-    ),
-    rule(
-        "script-failed",
-        "The script {script} of the package ended with exit status {status}[: {said}]",
-        "Correct the script, or what it found",
-        code="mgmt-script-failed",
-        text=rf"{BEGIN}(?P<script>{NAME}) ended with exit status (?P<status>-?\d{{1,5}})(?:.{{0,4000}}\n\| (?P<said>[^\n]{{1,200}})\s*$)?",
-        about="Package",
-    ),
-    rule(
-        "script-failed",
-        "A script of the package failed: {said}",
-        "Correct the script",
-        code="mgmt-script-failed script-answer-refused script-refused",
-        text=_SAID,
-        about="Package",
-        best="rollback",
-    ),
-    rule(
-        "sandbox-unavailable",
-        "Code of the package is not run: the kernel of the service's host does not let it be confined.",
-        "Allow user namespaces and seccomp to the service, or set trust_packages (docs/security.md)",
-        code="sandbox-unavailable",
-        about="Service",
-    ),
+    # --- any other task
     rule(
         "machine-task-failed",
         "The task {task} on {machine} failed: {command} ended with exit code {exit}[: {said}]",

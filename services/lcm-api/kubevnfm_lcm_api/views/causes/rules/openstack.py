@@ -74,7 +74,7 @@ OPENSTACK: Final = (
         "Create it, or name another one in the request",
         text=rf"(?:Unable to find (?P<what>network|subnet|port|router|security_group|floatingip|subnetpool|qos_policy) with name or id ['\"](?P<it>[^'\"]{{1,200}})"
         rf"|the VIM shows no (?P<what4>network|port) (?P<it4>{NAME})"
-        rf"|(?P<what2>Network|Subnet|Port|Router|Security group) (?P<it2>{NAME}) could not be found|No Network found for (?P<it3>{NAME}))",
+        rf"|(?P<what2>Network|Subnet|Port|Router|Security group) (?P<it2>{NAME}) could not be found|No (?P<what3>Network) found for (?P<it3>{NAME}))",
         about="Network",
         named="it",
     ),
@@ -175,15 +175,6 @@ OPENSTACK: Final = (
         "Heat made other machines than were asked for: {said}",
         "Correct the template or the user data of the package, or the request",
         code="stack-not-as-asked",
-        text=_SAID,
-        about="Package",
-        best="rollback",
-    ),
-    rule(
-        "user-data-failed",
-        "The user data class of the package failed: {said}",
-        "Correct the class, and onboard the package again",
-        code="user-data-failed user-data-timed-out",
         text=_SAID,
         about="Package",
         best="rollback",

@@ -21,7 +21,6 @@ WORKLOAD_CLUSTERS: Final = (
         "The cloud refuses the credentials that Cluster API uses: {said}",
         "Correct the Secret with the access data of the cloud",
         text=r"OpenStackAuthenticationSucceeded False, (?P<said>.{1,250})",
-        about="Cluster",
     ),
     rule(
         "cluster-failed",
@@ -33,10 +32,9 @@ WORKLOAD_CLUSTERS: Final = (
     ),
     rule(
         "cluster-paused",
-        "The cluster[ {name}] is paused, so Cluster API leaves it alone.",
+        "{thing} is paused, so Cluster API leaves it alone.",
         "Remove spec.paused and the annotation cluster.x-k8s.io/paused",
-        text=r"paused: Cluster API leaves it alone|is paused",
-        about="Cluster",
+        text=r"paused: Cluster API leaves (?:it|the cluster) alone",
     ),
     rule(
         "network-plugin-missing",
