@@ -235,6 +235,63 @@ async def test_a_body_with_the_defaults_of_a_form_is_accepted_for_each_sample(
         assert await compare(world, form, instance_id, "instantiate", body) > 20
 
 
+LOGIN: dict[str, Any] = {"username": "u", "password": "p"}
+MASTER = "additionalParams/k8s_cluster_installation_param/master_node"
+
+
+@pytest.mark.parametrize(
+    ("sample", "place", "value"),
+    [
+        ("cluster", f"{MASTER}/username", None),
+        ("cluster", f"{MASTER}/password", None),
+        ("cluster", f"{MASTER}/private_key", "k"),
+        ("cluster", f"{MASTER}/private_key_passphrase", "x"),
+        ("cluster", f"{MASTER}/bastion", {"host": "h", **LOGIN, "hots": "h"}),
+        ("cluster", "additionalParams/lcm-operation-user-data-class", None),
+        ("cluster", "flavourId", "large"),
+        ("cluster", "extensions", {"none": 1}),
+        ("cnf", "additionalParams/wait_timeout", 0),
+        ("cnf", "additionalParams/wait_timeout", 86_401),
+        ("cnf", "additionalParams/capi", {"no_such": 1}),
+        ("cnf", "additionalParams/capi", {"timeouts": {"no_such": 1}}),
+    ],
+)
+def test_a_form_refuses_what_the_request_would_refuse(sample: str, place: str, value: Any) -> None:
+    """API-163: ``value``: None for an attribute that is left out."""
+    body = sample_request(sample, "instantiate")
+    *above, name = place.split("/")
+    node = body
+    for part in above:
+        node = node[part]
+    if value is None:
+        del node[name]
+    else:
+        node[name] = value
+    assert faults(instantiate_form(facts_of(sample)), body) != []
+
+
+BEYOND: Mapping[str, Sequence[Any]] = {
+    "scale": [
+        {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 3},
+        {"type": "SCALE_IN", "aspectId": "VDU1_scale", "numberOfSteps": 1},
+        {"type": "SCALE_OUT", "aspectId": "none"},
+    ],
+    "scale_to_level": [
+        {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 3}]},
+        {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 1}], "instantiationLevelId": "three"},
+        {},
+    ],
+    "heal": [{"vnfcInstanceId": ["none"]}],
+    "operate": [
+        {"changeStateTo": "STARTED", "stopType": "GRACEFUL"},
+        {"changeStateTo": "STARTED", "gracefulStopTimeout": 1},
+    ],
+    "change_flavour": [{"newFlavourId": "simple"}],
+    "terminate": [{}],
+}
+"""What the form of an instance at level 0 of 2 refuses."""
+
+
 async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None:
     """API-163: each bound of each operation, by dry runs."""
     package = await world.upload(two_flavours(world.folder))
@@ -260,6 +317,8 @@ async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None
     for operation, given in bodies.items():
         form = await form_of(world, package["id"], operation, instance_id)
         refused += await compare(world, form, instance_id, operation, filled_in(form, form, copy.deepcopy(given)))
+        assert [wrong for wrong in BEYOND.get(operation, ()) if not faults(form, wrong)] == []
+    assert filled_in(form, form, {}) == {"terminationType": "GRACEFUL"}
     assert refused > 110
 
 
