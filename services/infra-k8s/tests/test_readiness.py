@@ -14,7 +14,7 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge, lacks_status, last_condition
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
-from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe, open_warnings
 from kubevnfm_lab.kubernetes.pki import Authority
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
@@ -366,3 +366,28 @@ def test_a_report_shows_warnings_of_the_pods_of_the_object_only() -> None:
     body = {"metadata": {"uid": "s0"}}
     assert describe(key, verdict, body, events, {"p0"}) == "0 of 1 ready, warning BackOff: about db-0"
     assert describe(key, verdict, body, events[:1], {"p0"}) == "0 of 1 ready"
+
+
+def test_a_warning_that_a_pod_has_got_over_is_none() -> None:
+    """CR-025: a pod that was placed late and then pulls its image for minutes is not held up by the scheduler."""
+
+    def event(reason: str, second: str, *, uid: str = "p0", type: str = "Warning") -> dict[str, Any]:
+        return {
+            "type": type,
+            "reason": reason,
+            "lastTimestamp": f"2026-11-20T12:00:{second}Z",
+            "involvedObject": {"uid": uid},
+        }
+
+    scheduled = event("Scheduled", "05", type="Normal")
+    pulling = event("Pulling", "08.123456", type="Normal")
+    for warning, later, is_open in (
+        (event("FailedScheduling", "04"), [], True),
+        (event("FailedScheduling", "05.9"), [scheduled], False),
+        (event("FailedScheduling", "04", uid="p1"), [scheduled], True),
+        (event("FailedMount", "07"), [scheduled], True),
+        (event("FailedMount", "07"), [scheduled, pulling], False),
+        (event("FailedCreatePodSandBox", "09"), [scheduled, pulling], True),
+        (event("Unhealthy", "07"), [scheduled, pulling], True),
+    ):
+        assert open_warnings([warning, *later]) == [warning] * is_open

@@ -90,9 +90,11 @@ async def test_the_progress_names_why_a_claim_is_not_bound_and_why_kubelet_start
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "missing-class", "resources": size}
     claim = an_object("PersistentVolumeClaim", "data", spec=spec)
     mounted = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
-    starting = a_deployment("late", pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    starting, pulling = (
+        a_deployment(name, pod=a_pod(annotations=ground.fate("stuck")), replicas=1) for name in ("late", "pulling")
+    )
     web = a_deployment(pod=a_pod(volumes=mounted), replicas=1)
-    applying = asyncio.create_task(ground.apply(claim, web, starting))
+    applying = asyncio.create_task(ground.apply(claim, web, starting, pulling))
     why = 'ProvisioningFailed: storageclass.storage.k8s.io "missing-class" not found'
     place = f"PersistentVolumeClaim {ground.namespace}/data: "
     await said_of(ground, applying, place + "not bound yet, " + why)
@@ -100,12 +102,20 @@ async def test_the_progress_names_why_a_claim_is_not_bound_and_why_kubelet_start
         ground, applying, f"Deployment {ground.namespace}/web: ", ", pod web-", "unschedulable: ", place + why
     )
     pods = await ground.cluster.list(PODS, namespace=ground.namespace)
-    (late,) = [each["metadata"] for each in pods if each["metadata"]["name"].startswith("late-")]
-    about = {"apiVersion": "v1", "kind": "Pod", **{name: late[name] for name in ("namespace", "name", "uid")}}
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     message = 'MountVolume.SetUp failed for volume "tls" : secret "tls" not found'
-    facts: dict[str, Any] = {"involvedObject": about, "type": "Warning", "reason": "FailedMount", "message": message}
-    await ground.create(an_object("Event", "late-1", **facts, firstTimestamp=now, lastTimestamp=now))
-    await said_of(ground, applying, f", pod {late['name']}: FailedMount: {message}")
+    events = {"pulling": ("FailedMount", "Pulling"), "late": ("FailedMount",)}
+    for name, reasons in events.items():
+        (pod,) = [each["metadata"] for each in pods if each["metadata"]["name"].startswith(f"{name}-")]
+        about = {"apiVersion": "v1", "kind": "Pod", **{part: pod[part] for part in ("namespace", "name", "uid")}}
+        for reason in reasons:
+            kind = "Normal" if reason == "Pulling" else "Warning"
+            facts: dict[str, Any] = {"involvedObject": about, "type": kind, "reason": reason, "message": message}
+            await ground.create(
+                an_object("Event", f"{name}-{reason.lower()}", **facts, firstTimestamp=now, lastTimestamp=now)
+            )
+    await said_of(ground, applying, f", pod {pod['name']}: FailedMount: {message}")
+    said = {text for each in ground.site.progress for text in each.obstacles if "FailedMount" in text}
+    assert len(said) == 1, "the other one has got over it"
     applying.cancel()
     await asyncio.wait([applying])

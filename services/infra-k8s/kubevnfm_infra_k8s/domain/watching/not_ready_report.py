@@ -15,6 +15,12 @@ from kubevnfm_infra_k8s.domain.reading.readiness import last_condition
 from kubevnfm_infra_k8s.domain.reading.vdus import owned_parts, owner_uid
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
+_BEFORE_START: Final = ("FailedScheduling", "FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox")
+_OVER: Final[Mapping[str, Sequence[str]]] = {
+    "Scheduled": ("FailedScheduling",),
+    **dict.fromkeys(("Pulling", "Pulled", "Created", "Started"), _BEFORE_START),
+}
+"""By the reason of an event about a pod: the reasons of warnings before it that no longer hold."""
 EVENTS: Final = Resource("v1", "Event", "events", namespaced=True)
 
 
@@ -24,7 +30,7 @@ async def not_ready(
     """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
     left = [key for key, verdict in verdicts.items() if not verdict.is_current]
     events = await events_in(cluster, sorted({key.namespace or "default" for key in left}))
-    warnings = list(filter(is_warning, events))
+    warnings = open_warnings(events)
     made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
     return "; ".join(
         f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ())))}"
@@ -85,9 +91,27 @@ def age_order(event: Body) -> tuple[str, int]:
     return time, len(str(event.get("message") or ""))
 
 
-def is_warning(event: Body) -> bool:
-    """Return whether the event is a warning."""
-    return event.get("type") == "Warning"
+def open_warnings(events: Sequence[Body]) -> Sequence[Body]:
+    """Return the warnings, in the same order, without those that a pod has got over: it was placed or started later."""
+    over: dict[tuple[str, str], str] = {}
+    for event in events:
+        for reason in _OVER.get(str(event.get("reason")), ()):
+            key = _about(event), reason
+            over[key] = max(over.get(key, ""), _second(event))
+    return [
+        event
+        for event in events
+        if event.get("type") == "Warning" and _second(event) > over.get((_about(event), str(event.get("reason"))), "")
+    ]
+
+
+def _about(event: Body) -> str:
+    return str(field_at(event, "involvedObject", "uid"))
+
+
+def _second(event: Body) -> str:
+    # Some components write fractions of seconds.
+    return age_order(event)[0].removesuffix("Z")[:19]
 
 
 async def events_in(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:

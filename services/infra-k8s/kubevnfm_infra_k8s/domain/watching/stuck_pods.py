@@ -31,7 +31,7 @@ from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
 from kubevnfm_infra_k8s.domain.reading.readiness import age_s, trouble_of_pod
 from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_parts
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
-from kubevnfm_infra_k8s.domain.watching.not_ready_report import age_order, events_in, is_warning
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import age_order, events_in, open_warnings
 from kubevnfm_infra_k8s.domain.watching.unbound_claims import claims_of_pod, why_unbound
 
 LOOK_EVERY_S: Final = 5.0
@@ -129,7 +129,7 @@ def _not_made(
     """Return why controllers cannot make the next pod, for workloads of which all pods that exist are ready."""
     newest = {owner: max(_created(pod) for pod, each in owned if each == owner) for _, owner in owned}
     reasons: dict[ObjectKey, str] = {}
-    for event in filter(is_warning, events):
+    for event in open_warnings(events):
         uid = str(field_at(event, "involvedObject", "uid"))
         # One from before the newest pod is over.
         if uid in lacking and event.get("reason") == "FailedCreate" and age_order(event)[0] >= newest.get(uid, ""):
@@ -141,7 +141,7 @@ def _warned(events: Sequence[Body], late: Mapping[ObjectKey, Body]) -> Mapping[O
     """Return the newest warning about the pods that are not ready yet, by workload."""
     by_uid = {uid_of(pod): (key, name_of(pod)) for key, pod in late.items()}
     reasons: dict[ObjectKey, str] = {}
-    for event in filter(is_warning, events):
+    for event in open_warnings(events):
         uid = str(field_at(event, "involvedObject", "uid"))
         if uid in by_uid:
             key, name = by_uid[uid]
