@@ -64,6 +64,12 @@ class Site:
         assert old in text
         self.write(text.replace(old, new))
 
+    def add_app(self, attributes: str) -> None:
+        """Add an instance beside ``web``."""
+        self.edit("extVirtualLinks:", "extVirtualLinks: &links")
+        more = "package: machine, flavourId: simple, extVirtualLinks: *links"
+        self.write(f"{self.file.read_text()}  app: {{{attributes}, {more}}}\n")
+
     async def run(self, verb: str, *options: str) -> Ran:
         """Run a verb; the secret is never printed."""
         ran = await kubevnfm(self.world.url, verb, "-f", str(self.file), *options, environment=self.environment)
@@ -259,6 +265,11 @@ async def test_what_others_have_made_is_a_conflict_unless_it_is_adopted(site: Si
     assert "--adopt takes it over" in lines[0]
     assert "0 to change, 0 as wanted, 2 refused, 1 skipped" in await site.must("diff", code=6)
     assert writes == []
+    another = await site.world.create(vnfInstanceName="web")
+    assert "vnf/web failed: 2 instances have this name, and none of them a mark" in await site.must(
+        "apply", "--adopt", code=6
+    )
+    (await site.world.lcm("DELETE", f"/vnf_instances/{another}")).must(204)
     await site.must("apply", "--adopt", "--wait")
     web = await site.instance()
     assert (web["id"], web["instantiationState"]) == (other, "INSTANTIATED")
@@ -364,6 +375,26 @@ async def test_without_wait_an_operation_goes_on_and_a_repetition_leaves_it_alon
     await site.must("apply", "--wait")
 
 
+async def test_what_another_entry_needs_is_awaited_without_wait_too(site: Site) -> None:
+    site.add_app("vim: cloud, after: [web]")
+    site.world.twins.waiting.add("infra.openstack.create_resources")
+    assert (await site.run("apply", "--timeout", "0.3")).code == 3
+    assert [each["vnfInstanceName"] for each in (await site.world.lcm("GET", "/vnf_instances")).json] == ["web"]
+    await site.world.twins.release()
+    assert "vnf/app created, instantiated" in await site.must("apply")
+
+
+async def test_a_dry_run_knows_the_clusters_that_it_would_make(site: Site) -> None:
+    site.add_app("vim: cloud")
+    site.world.twins.failing.add("infra.openstack.create_resources")
+    await site.must("apply", "--wait", code=5)
+    for operation in (await site.world.lcm("GET", "/vnf_lcm_op_occs")).json:
+        (await site.world.lcm("POST", f"/vnf_lcm_op_occs/{operation['id']}/rollback")).must(202)
+        await site.world.reached(operation["id"], "ROLLED_BACK")
+    site.edit("app: {vim: cloud", "app: {vimOf: web")
+    assert await site.must("apply", "--dry-run") == ["~ vnf/app: instantiate", "~ vnf/web: instantiate"]
+
+
 async def test_a_wait_survives_that_the_gateway_is_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubevnfm_cli.faults import Unreachable
     from kubevnfm_cli.gateway import Gateway
@@ -384,14 +415,17 @@ async def test_a_wait_survives_that_the_gateway_is_away(site: Site, monkeypatch:
 
 async def test_subscriptions_are_made_replaced_and_removed(site: Site, writes: list[str]) -> None:
     async with Subscriber.listening() as receiver:
-        text = f"site: plant\nsubscriptions:\n  alarms: {{callbackUri: '{receiver.uri}?token=x', verbosity: SHORT}}\n"
+        text = f"site: plant\nsubscriptions:\n  alarms: {{callbackUri: '{receiver.uri}?token=x', verbosity: SHORT"
+        text += ", filter: {notificationTypes: [VnfLcmOperationOccurrenceNotification]}}\n"
         site.write(text)
         assert await site.must("apply") == ["subscription/alarms created"]
         writes.clear()
         assert await site.must("apply") == ["subscription/alarms unchanged"]
         assert writes == []
-        site.edit("SHORT", "FULL")
-        assert await site.must("diff") == ['    verbosity: "SHORT" -> "FULL"', "~ subscription/alarms: replace"]
+        site.edit("SHORT, filter: {notificationTypes: [VnfLcmOperationOccurrenceNotification]}", "FULL")
+        assert await site.must("diff") == [
+            "    filter/notificationTypes: not wanted", '    verbosity: "SHORT" -> "FULL"', "~ subscription/alarms: replace",
+        ]  # fmt: skip
         assert await site.must("apply") == ["subscription/alarms replaced, the former deleted"]
         (left,) = (await site.world.lcm("GET", "/subscriptions")).json
         assert (left["verbosity"], left["metadata"]) == ("FULL", {"kubevnfm_site": "plant", "name": "alarms"})
