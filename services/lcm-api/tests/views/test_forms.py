@@ -289,7 +289,7 @@ BEYOND: Mapping[str, Sequence[Any]] = {
     "change_flavour": [{"newFlavourId": "simple"}],
     "terminate": [{}],
 }
-"""What the form of an instance at level 0 of 2 refuses."""
+"""Bodies that the form of an instance at level 0 of 2 refuses."""
 
 
 async def test_what_a_form_refuses_the_request_refuses_too(world: World) -> None:
