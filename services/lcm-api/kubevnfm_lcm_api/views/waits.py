@@ -13,8 +13,6 @@ from kubevnfm_lcm_api.lifecycle.core.progress import OPEN, obstacles_of
 
 _MOST: Final = 100
 """Each of 200 machines may name ten objects that it waits for; the view is read again whenever something happens."""
-_WAIT: Final = "wait"
-"""The task of a command that is tried again, or waits by itself (`kubevnfm_worker`)."""
 _GRANT: Final = "The NFVO has not decided about the grant yet."
 
 
@@ -40,14 +38,7 @@ def _steps(record: OccurrenceRecord, tasks: Sequence[JsonObject]) -> Iterator[Js
     for task in tasks:
         if task["state"] not in OPEN or attempts.get(task["step"]) != task.get("attempt", 0) or not task["message"]:
             continue
-        if task["task"] == _WAIT and task.get("since"):
-            # The message has the time in front of the reason.
-            found: Sequence[tuple[str, str]] = [
-                (task["message"].partition(f"{task['since']}: ")[2] or task["message"], task["since"])
-            ]
-        else:
-            found = obstacles_of(task)
-        for text, since in found:
+        for text, since in obstacles_of(task):
             yield {
                 "step": task["step"],
                 **({"node": task["node"]} if task["node"] else {}),

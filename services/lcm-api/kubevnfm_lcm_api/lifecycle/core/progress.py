@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,10 @@ from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 
 COLLECTION: Final = "operation_progress"
+WAIT: Final = "wait"
+"""The task of a command that is tried again, or waits by itself (`kubevnfm_worker.news`)."""
+_WAITING: Final = re.compile(r"wait(?:ing|ed) since (\S{1,40}?): (.*)", re.DOTALL)
+"""Its message."""
 OPEN: Final = frozenset({"started", "progressed"})
 """The states of a task that has not ended."""
 _UNFINISHED: Final = (*sorted(OPEN), "failed")
@@ -113,6 +118,10 @@ class Progress:
 def obstacles_of(task: JsonObject) -> Sequence[tuple[str, str]]:
     """Return what a task that has not ended waits for, and since when: its obstacles if it has named some, or its message."""
     said = str(task.get("saidAt") or task.get("startedAt") or task.get("updatedAt") or "")
+    if task.get("task") == WAIT:
+        match = _WAITING.fullmatch(str(task.get("message", "")))
+        since = str(task.get("since") or (match[1] if match is not None else said))
+        return [(match[2] if match is not None else str(task.get("message", "")), since)]
     texts = task.get("obstacles") or []
     times = task.get(TIMES) or [said] * len(texts)
     return list(zip(texts, times, strict=True)) or [(str(task.get("message", "")), said)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,14 +11,11 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState as S
 
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
-from kubevnfm_lcm_api.lifecycle.core.progress import OPEN, obstacles_of
+from kubevnfm_lcm_api.lifecycle.core.progress import OPEN, WAIT, obstacles_of
 from kubevnfm_lcm_api.views.causes.situation import Situation
 from kubevnfm_lcm_api.views.causes.wording import duration
 
-_WAIT_TASK: Final = "wait"
 _ENDED_WELL: Final = frozenset({"finished", "skipped"})
-_WAIT: Final = re.compile(r"wait(?:ing|ed) since (\S{1,40}?): (.*)", re.DOTALL)
-"""The message of a worker whose command waits for something outside (`kubevnfm_worker.news`)."""
 _SLOW_FACTOR: Final = 2.0
 _SLOW_S: Final = 20.0
 """A step is slow if it runs for more than twice its usual time, and for so much longer."""
@@ -89,13 +85,12 @@ def _tasks(situation: Situation) -> Iterator[Evidence]:
     by_id = {step.id: step for step in situation.record.steps}
     newest = [(task, by_id[name]) for task in reversed(situation.tasks) if (name := str(task.get("step"))) in by_id]
     for task, step in newest:
-        if task.get("task") == _WAIT_TASK and (is_open := _is_open(task, step)) is not None:
-            match = _WAIT.fullmatch(str(task.get("message", "")))
-            since = task.get("since") or (match[1] if match is not None else None)
-            text = match[2] if match is not None else str(task.get("message", ""))
-            yield Evidence(str(task.get("code", "")), text, step, task.get("node") or None, since, is_wait=is_open)
+        if task.get("task") == WAIT and (is_open := _is_open(task, step)) is not None:
+            for text, since in obstacles_of(task):
+                code, node = str(task.get("code", "")), task.get("node") or None
+                yield Evidence(code, text, step, node, since or None, is_wait=is_open)
     for task, step in newest:
-        if task.get("task") == _WAIT_TASK or (is_open := _is_open(task, step)) is None:
+        if task.get("task") == WAIT or (is_open := _is_open(task, step)) is None:
             continue
         said = (str(task.get("message", "")), str(task.get("saidAt") or ""))
         for text, since in dict.fromkeys([*obstacles_of(task), said]):
