@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from callers.browser import Client, Tab
@@ -15,7 +17,7 @@ from clouds.lab_process import LabControl
 from servers.installations import Installation
 
 if TYPE_CHECKING:
-    from playwright.async_api import Route
+    from playwright.async_api import Request, Route
 
 SAMPLE: Final = Path(__file__).parents[2] / ".run/samples/vm.zip"
 
@@ -177,6 +179,35 @@ async def test_the_keyboard_is_led_to_the_content_and_wrong_addresses_lead_on(ta
     await page.keyboard.type("lab")
     await page.keyboard.press("Enter")
     await page.get_by_role("heading", name="lab").wait_for()
+
+
+async def test_lists_are_filtered_and_paged_by_the_gateway(tab: Tab, client: Client) -> None:
+    """The marker of a page has the filters of the first; a changed filter begins at the first page."""
+    page, path = tab.page, "/kubevnfm/v1/instances"
+    made = await client.create(await client.sample("cluster"), vnfInstanceName="paged")
+    first = (await client.call("GET", f"{path}?limit=50&name=page")).must(200).json
+    assert [each["id"] for each in first["items"]] == [made]
+
+    def asked(**query: str) -> Callable[[Request], bool]:
+        return lambda sent: urlsplit(sent.url).path == path and dict(parse_qsl(urlsplit(sent.url).query)) == query
+
+    await tab.log_in("anna", "/ui/instances")
+    async with page.expect_request(asked(limit="50", name="other")):
+        await page.get_by_label("Name begins with").fill("other")
+        await page.keyboard.press("Enter")
+    await page.get_by_text("There are no such instances.").wait_for()
+    answer = {**first, "next": f"{tab.url}{path}?nextpage_opaque_marker=second"}
+    await page.route(lambda url: url.endswith("?limit=50&name=page"), partial(_answer, answer))
+    await page.get_by_label("Name begins with").fill("page")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("link", name="paged").wait_for()
+    async with page.expect_request(asked(nextpage_opaque_marker="second")):
+        await page.get_by_role("link", name="Next page").click()
+    async with page.expect_request(asked(limit="50", name="page", problem="true")):
+        await page.get_by_label("With a problem").check()
+    await page.get_by_text("There are no such instances.").wait_for()
+    await page.unroute_all(behavior="wait")
+    await client.delete(made)
 
 
 async def test_the_page_says_that_the_gateway_is_away_and_goes_on(

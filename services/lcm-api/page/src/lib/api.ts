@@ -1,5 +1,5 @@
 // The API as the page calls it. The types are made from the gateway's own OpenAPI document.
-import createClient, { type Middleware } from 'openapi-fetch';
+import createClient from 'openapi-fetch';
 import type { components, paths } from '../../made/api';
 
 export type Schemas = components['schemas'];
@@ -25,15 +25,7 @@ export function onLogout(then: () => void): void {
   lost = then;
 }
 
-const headers: Middleware = {
-  onRequest({ request }) {
-    request.headers.set('Kubevnfm-Page', '1');
-    if (new URL(request.url).pathname.startsWith('/vnflcm/v2/')) request.headers.set('Version', VERSION);
-  },
-};
-
-export const client = createClient<paths>({ baseUrl: location.origin });
-client.use(headers);
+export const client = createClient<paths>({ baseUrl: location.origin, headers: PAGE_HEADERS });
 
 interface Outcome<T> {
   data?: T;

@@ -9,6 +9,8 @@ function here(): { path: string; query: URLSearchParams } {
 
 class Place {
   #now = $state.raw(here());
+  /** The page of a list that a link has led to; "" for the first. */
+  readonly page = $derived(this.#now.query.get('page') ?? '');
 
   constructor() {
     addEventListener('popstate', () => (this.#now = here()));
@@ -69,6 +71,11 @@ function decoded(part: string): string {
 }
 
 export const place = new Place();
+
+/** Returns the query of a list: of the page that a link has led to, whose marker has the filters, or of the first one with these. */
+export function pageOf<T extends object>(filters: T): { nextpage_opaque_marker: string } | ({ limit: string } & T) {
+  return place.page ? { nextpage_opaque_marker: place.page } : { limit: '50', ...filters };
+}
 
 /** Returns the address of a place, from its parts. */
 export function to(...parts: string[]): string {

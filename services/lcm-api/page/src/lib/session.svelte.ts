@@ -1,6 +1,6 @@
 // The caller, and logging in and out. The page holds no credentials: it sends them once, and the gateway's cookie stands for them.
 import { live } from './live.svelte';
-import { body, client, onLogout, PAGE_HEADERS, refusal, Refused, type Schemas } from './api';
+import { body, client, onLogout, Refused, type Schemas } from './api';
 
 export type Caller = Schemas['CallerView'];
 type Role = 'reader' | 'operator' | 'admin';
@@ -31,11 +31,9 @@ class Session {
   }
 
   async begin(credentials: Record<string, string>): Promise<void> {
-    const response = await fetch('/kubevnfm/v1/session', { method: 'POST', headers: { ...PAGE_HEADERS, ...credentials } });
-    const content = await response.json().catch(() => undefined);
-    if (!response.ok) throw refusal(response.status, content);
+    const caller = await body(client.POST('/kubevnfm/v1/session', { headers: credentials }));
     this.note = '';
-    this.caller = content as Caller;
+    this.caller = caller;
   }
 
   async end(): Promise<void> {

@@ -59,7 +59,7 @@ export class Shown<T extends Snapshot> {
       live.begin(value.sequence);
     } catch (error) {
       if (!this.#isOver) this.error = reason(error);
-      if (error instanceof Refused && AWAY.has(error.status)) this.#later();
+      if (error instanceof Refused && AWAY.has(error.status)) this.#after(AGAIN_MS);
     } finally {
       this.#isReading = false;
       this.#nextAt = Date.now() + Math.max(PAUSE_MS, PAUSE_OF_READ * (Date.now() - began));
@@ -70,21 +70,16 @@ export class Shown<T extends Snapshot> {
   /** Reads at once, or soon after the last read. */
   soon(): void {
     if (this.#isReading) this.#isOld = true;
-    else if (!this.#isOver) {
-      this.#timer ??= setTimeout(() => {
-        this.#timer = undefined;
-        void this.again();
-      }, Math.max(0, this.#nextAt - Date.now()));
-    }
+    else this.#after(this.#nextAt - Date.now());
   }
 
-  #later(): void {
-    if (!this.#isOver) {
-      this.#timer ??= setTimeout(() => {
-        this.#timer = undefined;
-        void this.again();
-      }, AGAIN_MS);
-    }
+  /** Reads after a time, unless a read is due already. */
+  #after(ms: number): void {
+    if (this.#isOver) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.again();
+    }, ms);
   }
 
   #end(): void {
