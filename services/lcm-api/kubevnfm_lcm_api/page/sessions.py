@@ -40,8 +40,8 @@ class StoredSessions:
         """Begin a session of a caller that these credentials have admitted; return its key."""
         key = secrets.token_urlsafe(32)
         record_id, user = _id_of(key), f"{caller.mode} {caller.subject}"
-        plain = json.dumps([*credentials.authorization], separators=(",", ":")), json.dumps(credentials.auth_token)
-        sealed = self._ring.seal(f"[{plain[0]},{plain[1]}]", bound_to=record_id)
+        plain = json.dumps([[*credentials.authorization], credentials.auth_token])
+        sealed = self._ring.seal(plain, bound_to=record_id)
         ends = self._in(self.lasts_s)
         await self._store.insert(COLLECTION, record_id, {"user": user, "expiresAt": ends, "credentials": sealed})
         await self._end_oldest(user)

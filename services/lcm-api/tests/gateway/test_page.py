@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.http import permission
 from kubevnfm_lcm_api.notifications.http import events
 from kubevnfm_lcm_api.page.files import page_files
 from kubevnfm_lcm_api.page.sessions import COLLECTION, MOST_OF_ONE, StoredSessions
+from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
 from worlds.lcm_world import RING, Answer, World, lcm_world
 from worlds.set_clock import SetClock
@@ -99,6 +100,7 @@ async def test_the_page_may_run_its_own_scripts_alone(world: World) -> None:
     assert policy["default-src"] == "'self'"
     assert {policy[name] for name in ("base-uri", "form-action", "frame-ancestors", "object-src")} == {"'none'"}
     assert policy["require-trusted-types-for"] == "'script'"
+    assert policy["trusted-types"] == "svelte-trusted-html", "Svelte's own templates alone become HTML"
     assert not {"script-src", "style-src", "connect-src"} & set(policy), "nothing is wider than 'self'"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
@@ -146,7 +148,9 @@ async def test_a_session_stands_for_the_credentials_of_its_login(tmp_path: Path)
         (stored,) = await world.store.find(COLLECTION, Query())
         assert PASSWORD not in str(stored)
         assert carried["Cookie"].partition("=")[2] not in str(stored)
-        (await world.call("DELETE", SESSION, headers={**carried, "Origin": world.url})).must(204)
+        ended = (await world.call("DELETE", SESSION, headers={**carried, "Origin": world.url})).must(204)
+        (taken,) = SimpleCookie(ended.headers["Set-Cookie"]).values()
+        assert (taken.key, taken.value, taken["max-age"], taken["path"]) == (NAMES[0], "", "0", "/")
         (await world.call("GET", LIST, headers={**V2, **carried})).problem(401)
         assert not await world.store.find(COLLECTION, Query())
 
@@ -223,6 +227,9 @@ async def test_a_session_ends_with_its_time(tmp_path: Path) -> None:
         carried = cookie((await log_in(world)).must(201))
         clock.advance(599)
         (await world.call("GET", SESSION, headers=carried)).must(200)
+        # Or with the key of its encryption, which an operator has taken away.
+        without = StoredSessions(world.store, KeyRing([bytes(32)]), clock, lasts_s=600)
+        assert await without.credentials(carried["Cookie"].partition("=")[2]) is None
         clock.advance(1)
         (await world.call("GET", SESSION, headers=carried)).problem(401)
 
@@ -280,9 +287,11 @@ async def test_a_user_has_so_many_sessions_and_old_ones_are_removed(tmp_path: Pa
             clock.advance(1)
             (await log_in(world)).must(201)
         (await world.call("GET", SESSION, headers=first)).problem(401)
+        sessions = StoredSessions(world.store, RING, clock, lasts_s=600)
+        await sessions.remove_old()
         assert len(await world.store.find(COLLECTION, Query())) == MOST_OF_ONE
         clock.advance(3600)
-        await StoredSessions(world.store, RING, clock, lasts_s=600).remove_old()
+        await sessions.remove_old()
         assert not await world.store.find(COLLECTION, Query())
 
 
