@@ -47,7 +47,7 @@ def own_sample(folder: Path) -> Path:
     return folder / "site/lab.yaml"
 
 
-async def apply(user: User, lab: LabControl, file: Path, *words: str, code: int = 0) -> list[str]:
+async def apply(user: User, file: Path, *words: str, code: int = 0) -> list[str]:
     """Run a verb for a file; return its lines, sorted. No secret is in them."""
     cloud = user.installation.lab
     environment = {
@@ -65,11 +65,11 @@ async def test_the_sample_is_applied_extended_by_another_site_and_removed(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:
     sample = own_sample(tmp_path)
-    assert await apply(user, lab, sample, "apply", "--wait") == [
+    assert await apply(user, sample, "apply", "--wait") == [
         "package/cluster uploaded", "package/web uploaded", "vim/cloud created", "vnf/k8s created, instantiated",
         "vnf/web created, instantiated", "volume/data created",
     ]  # fmt: skip
-    assert await apply(user, lab, sample, "diff", "--exit-code") == []
+    assert await apply(user, sample, "diff", "--exit-code") == []
 
     (cluster,) = [each["id"] for each in (await user.lcm("GET", "/vnf_instances?filter=(eq,vnfInstanceName,k8s)")).json]
     master = await lab.master_of(cluster)
@@ -90,25 +90,25 @@ async def test_the_sample_is_applied_extended_by_another_site_and_removed(
     (tmp_path / "edge.kubeconfig").write_text(json.dumps(kubeconfig) + "\n")
     plant = tmp_path / "plant.yaml"
     plant.write_text(PLANT)
-    assert await apply(user, lab, plant, "apply") == ["link/lan created", "region/edge created", "volume/data created"]
-    assert await apply(user, lab, plant, "diff", "--exit-code") == []
+    assert await apply(user, plant, "apply") == ["link/lan created", "region/edge created", "volume/data created"]
+    assert await apply(user, plant, "diff", "--exit-code") == []
     changed = PLANT.replace("gold", "silver").replace('"3"', '"4"').replace("[default]", "[default, other]")
     plant.write_text(changed)
-    assert await apply(user, lab, plant, "diff") == [
+    assert await apply(user, plant, "diff") == [
         '    labels/floor: "3" -> "4"', '    labels/tier: "gold" -> "silver"', "    namespaces: other (new)",
         "~ link/lan: update", "~ region/edge: update", "~ volume/data: update",
     ]  # fmt: skip
-    lan, *others = await apply(user, lab, plant, "apply")
+    lan, *others = await apply(user, plant, "apply")
     assert others == ["region/edge updated", "volume/data updated"]
     assert lan.startswith("link/lan updated (it is PENDING: "), "the namespace does not exist"
-    assert await apply(user, lab, plant, "diff", "--exit-code") == []
+    assert await apply(user, plant, "diff", "--exit-code") == []
     (tmp_path / "edge.kubeconfig").write_text(json.dumps(kubeconfig, indent=1))
-    assert await apply(user, lab, plant, "diff", "--exit-code", code=1) != [], "another kubeconfig is found by its hash"
-    assert "region/edge updated" in await apply(user, lab, plant, "apply")
-    assert await apply(user, lab, plant, "delete") == ["link/lan deleted", "region/edge deleted", "volume/data deleted"]
+    assert await apply(user, plant, "diff", "--exit-code", code=1) != [], "another kubeconfig is found by its hash"
+    assert "region/edge updated" in await apply(user, plant, "apply")
+    assert await apply(user, plant, "delete") == ["link/lan deleted", "region/edge deleted", "volume/data deleted"]
 
-    assert await apply(user, lab, sample, "delete") == [
+    assert await apply(user, sample, "delete") == [
         "package/cluster deleted", "package/web deleted", "vim/cloud deleted", "vnf/k8s terminated, deleted",
         "vnf/web terminated, deleted", "volume/data deleted",
     ]  # fmt: skip
-    assert await apply(user, lab, sample, "diff") != []
+    assert await apply(user, sample, "diff") != []
