@@ -63,7 +63,7 @@ def lines_so_far(operation: Operation) -> Iterator[str]:
 
 
 def cause_lines(view: JsonObject) -> list[str]:
-    """Return why an operation waits or failed, and what one can do, for people."""
+    """Return why an operation waits or failed, for people."""
     lines = []
     cause = view.get("cause")
     if isinstance(cause, dict):

@@ -257,6 +257,18 @@ def test_a_terminal_gets_colours_and_no_other_control() -> None:
     assert out.getvalue() == "\x1b[31ma\x1b[0m\\x1b]0;title\\x07\\x9b2J\tb\n"
 
 
+@pytest.mark.parametrize("pager", ["tee", "no-such-pager", "'"])
+def test_a_long_text_is_shown_by_the_pager_or_without_it(pager: str, tmp_path: Path) -> None:
+    out, shown, text = Output(is_terminal=True), tmp_path / "shown", "line\x1b[2J\n" * 30
+    screen = terminal.Screen(out, {"PAGER": f"{pager} {shown}", "PATH": os.environ["PATH"]})
+    screen.page(text)
+    assert (shown.read_text() if pager == "tee" else out.getvalue()) == "line\\x1b[2J\n" * 30
+    assert bool(out.getvalue()) is (pager != "tee")
+    screen.page(text, no_pager=True)
+    screen.page("short\n")
+    assert out.getvalue().endswith("line\\x1b[2J\nshort\n")
+
+
 @settings(deadline=None)
 @given(st.text())
 def test_no_foreign_text_reaches_a_terminal_with_control_characters(text: str) -> None:

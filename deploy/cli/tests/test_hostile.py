@@ -15,9 +15,13 @@ import pytest
 from callers.command_line import Output, Ran, run_here
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kubevnfm_cli.contexts import Context
+from kubevnfm_cli.credentials import Authentication
 from kubevnfm_cli.drawing import operation_lines, operation_text, verdict
 from kubevnfm_cli.events import Event
+from kubevnfm_cli.faults import Refused
 from kubevnfm_cli.following import Lines
+from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.lines import line_of, lines_so_far
 from kubevnfm_cli.nouns import NOUNS
 from kubevnfm_cli.output import table_text
@@ -42,6 +46,8 @@ class Answers(ThreadingHTTPServer):
         self.status, self.body, self.headers = 200, b"", {"Content-Type": "application/json"}
         self.turns: list[tuple[int, bytes, dict[str, str]]] = []
         """The first answers, if they are others."""
+        self.last_ids: list[str | None] = []
+        """The last event that each request names."""
 
     @property
     def url(self) -> str:
@@ -53,6 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         server = cast("Answers", self.server)
+        server.last_ids.append(self.headers.get("Last-Event-ID"))
         if server.turns:
             server.status, server.body, server.headers = server.turns.pop(0)
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -255,6 +262,83 @@ def test_pages_without_end_have_one(answers: Answers) -> None:
     assert "more than 20" in ran.err
 
 
+def test_a_page_is_read_again_if_the_connection_was_closed_meanwhile(answers: Answers) -> None:
+    page = b'{"items": [{"id": "a"}]}'
+    # With a length of its own, the connection is closed without notice.
+    closing = {"Link": '</kubevnfm/v1/operations?m=1>; rel="next"', "Content-Length": str(len(page))}
+    answers.turns = [(200, page, closing), (200, page.replace(b'"a"', b'"b"'), {})]
+    ran = judged(answers, ("get", "op", "-o", "name"))
+    assert (ran.code, ran.out) == (0, "op/a\nop/b\n"), ran
+
+
+def test_a_token_is_read_again_once_it_has_expired(answers: Answers, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.touch(0o600)
+    credentials = Authentication(Context(answers.url, token_file=str(file)), {})
+    gateway = Gateway(answers.url, credentials)
+
+    def read(path: str) -> None:
+        assert gateway.get(path).object() == {}
+
+    def streamed(path: str) -> None:
+        with gateway.stream(path) as lines:
+            assert list(lines) == [b"{}"]
+
+    for number, ask in enumerate((read, streamed)):
+        file.write_text(f"old{number}")
+        credentials.renew()
+        file.write_text(f"new{number}")
+        answers.turns = [(401, b"", {}), (200, b"{}", {})]
+        ask("/")
+        assert credentials.headers() == {"Authorization": f"Bearer new{number}"}
+        answers.turns = [(401, b"", {}), (401, b"", {})]
+        with pytest.raises(Refused, match=r"^401: "):
+            ask("/")
+        # The same token is not sent again.
+        assert len(answers.turns) == 1
+
+
+TWICE: Final = json.dumps(
+    {"id": "1", "type": "kubevnfm.mgmt.task.progressed.v1", "time": TIME, "data": EVENTS["mgmt.task.progressed"]}
+)
+HEARTBEAT: Final = (
+    200,
+    f": connected\n\ndata: {TWICE}\n\ndata: {TWICE}\n\n: alive\n\n".encode(),
+    {"Content-Type": "text/event-stream"},
+)
+MISSED: Final = (200, b": connected\n\nevent: missed\n\n", {"Content-Type": "text/event-stream"})
+
+
+@pytest.mark.parametrize(
+    ("streams", "troubles"),
+    [
+        ([HEARTBEAT], []),
+        ([MISSED], []),
+        ([(503, b"", {}), HEARTBEAT], ["connection lost: 503: /kubevnfm/v1/events was refused", "connected again"]),
+    ],
+)
+def test_a_wait_reads_the_state_again_when_events_may_be_missing(
+    streams: list[tuple[int, bytes, dict[str, str]]], troubles: list[str], answers: Answers
+) -> None:
+    begun, ended = ({"id": ID, "operation": "HEAL", "state": state} for state in ("PROCESSING", "COMPLETED"))
+    answers.turns = [(200, json.dumps(begun).encode(), {}), *streams, (200, json.dumps(ended).encode(), {})]
+    ran = judged(answers, ("wait", "op", ID, "--timeout", "20s"), is_terminal=False)
+    assert (ran.code, ran.out.count(" w: waits: m\n")) == (0, int(HEARTBEAT in streams)), ran
+    assert [line.partition(" ")[2].partition(";")[0] for line in ran.err.splitlines()] == troubles
+
+
+@pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("PROCESSING", 7)])
+def test_a_log_that_breaks_off_while_the_operation_goes_on_is_said_to(
+    state: str, code: int, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The empty lines that the gateway sends after a silence are not shown."""
+    monkeypatch.setattr("kubevnfm_cli.verbs.logs._SILENCE_S", -1.0)
+    log = (200, b"a\n\nb\x1b\n", {"Content-Type": "text/plain"})
+    answers.turns = [log, (200, json.dumps({"id": ID, "state": state}).encode(), {})]
+    ran = judged(answers, ("logs", "op", ID, "-f"))
+    assert (ran.code, ran.out, "the log broke off" in ran.err) == (code, "a\nb\\x1b\n", code == 7)
+
+
 def test_drift_is_found_behind_other_problems(answers: Answers) -> None:
     others = json.dumps({"items": [{"id": "a", "health": "problem"}]}).encode()
     drifted = json.dumps({"items": [{"id": one, "drift": {"state": "s"}} for one in "bc"]}).encode()
@@ -303,8 +387,11 @@ def test_events_are_shown_until_the_time_is_over(answers: Answers) -> None:
         "events may be missing here",
         "connection lost",
     ]
-    ran = judged(answers, ("events", "--timeout", "0.2s", "-o", "jsonl"), is_terminal=False)
-    assert json.loads(ran.out) == event
+    answers.turns, answers.last_ids = [(200, stream.encode(), answers.headers), (403, b"", {})], []
+    ran = judged(answers, ("events", "--timeout", "60s", "-o", "jsonl"), is_terminal=False)
+    assert (ran.code, json.loads(ran.out)) == (4, event)
+    # It goes on behind the last event that was shown.
+    assert answers.last_ids == [None, "7"]
 
 
 def test_a_request_that_may_have_arrived_is_said_to() -> None:

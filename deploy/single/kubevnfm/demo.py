@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from kubevnfm_cli.contexts import Context
 from kubevnfm_cli.credentials import Authentication
+from kubevnfm_cli.faults import Fault
 from kubevnfm_cli.following import Lines, follow
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_kit.errors import VnfmError
@@ -202,7 +203,10 @@ def _followed(url: str, operation_id: str) -> JsonObject:
 
     gateway = Gateway(url, Authentication(Context(url), {}))
     gateway.give_up_after(_LONGEST_S)
-    return follow(gateway, operation_id, Lines(say, refuse)).view
+    try:
+        return follow(gateway, operation_id, Lines(say, refuse)).view
+    except Fault as fault:
+        raise DemoFailed(str(fault)) from fault
 
 
 async def inventory(endpoints: JsonObject) -> JsonObject:

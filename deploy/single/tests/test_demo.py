@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+from kubevnfm.client import GatewayClient
+from kubevnfm.demo import DemoFailed, carry_out
 from kubevnfm.demo_ha import Polls
 
 SAMPLES = Path(__file__).parents[3] / ".run/samples"
@@ -70,6 +73,20 @@ def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) ->
     assert ran.returncode == 0, ran.stderr
     assert [text for text in shown if text.casefold() not in ran.stdout.casefold()] == []
     assert "and the cloud is empty again" in ran.stdout
+
+
+class Gone:
+    """A client whose gateway goes away when it has accepted the operation."""
+
+    url = "http://127.0.0.1:1"
+
+    async def start(self, *_: object) -> str:
+        return "operation"
+
+
+async def test_a_gateway_that_goes_away_fails_the_demo_with_one_line() -> None:
+    with pytest.raises(DemoFailed, match=r"^http://127\.0\.0\.1:1: "):
+        await carry_out(cast("GatewayClient", Gone()), "vnf", "heal", {})
 
 
 def test_one_variant_is_shown_at_a_time() -> None:
