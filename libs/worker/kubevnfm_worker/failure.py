@@ -9,6 +9,8 @@ from kubevnfm_events.base import Facts
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 
+from kubevnfm_worker.inbox import Wait
+
 NO_DEADLINE_TRIES: Final = 10
 """How often a command without a deadline is tried while its error is retryable."""
 
@@ -42,13 +44,16 @@ class StepCancelled(VnfmError, code="cancelled", title="Operation cancelled", st
         self.remains = remains
 
 
-def timed_out(command: str, layer: str, *, cause: str, made_nothing: bool) -> CommandFailed:
-    """Return the event for a step whose deadline passed; ``cause``: the error of the last try, if it failed."""
+def timed_out(command: str, layer: str, *, waits: Wait | None, made_nothing: bool) -> CommandFailed:
+    """Return the event for a step whose deadline passed; ``waits``: the end of the last try, if it was an error or a wait."""
+    why = ""
+    if waits is not None:
+        why = f"; {'last error' if waits.code else 'it waited'}: {waits.reason}"
     return CommandFailed(
         command=command,
         code="step-timed-out",
         title=f"{layer}: deadline passed",
-        detail=f"{command} was not done when its deadline passed" + (f"; last error: {cause}" if cause else ""),
+        detail=f"{command} was not done when its deadline passed{why}",
         status=504,
         made_nothing=made_nothing,
     )

@@ -310,8 +310,7 @@ class CommandWorker:
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
             case DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
-                cause = claim.waits.reason if claim.waits is not None else ""
-                late = timed_out(command.type, self._layer, cause=cause, made_nothing=made_nothing)
+                late = timed_out(command.type, self._layer, waits=claim.waits, made_nothing=made_nothing)
                 return await self._finish(claim, command, late, Ack())
             case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer)) is not None:
                 log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))

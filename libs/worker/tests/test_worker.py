@@ -418,12 +418,15 @@ async def test_a_handler_is_stopped_at_the_deadline(
 async def test_not_yet_does_not_sleep_past_the_deadline(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
-    handler = Handler(answers=[NotYet(again_in_s=300.0)])
+    handler = Handler(answers=[NotYet(again_in_s=300.0, waits_for="the guests leave")])
     async with a_worker(store, bus, handler):
         publish(a_command(deadline=datetime.now(UTC) + timedelta(seconds=0.4)))
         await heard.has(1)
 
     assert isinstance(heard.envelopes[0].data, CommandFailed)
+    assert heard.envelopes[0].data.detail.endswith(
+        " was not done when its deadline passed; it waited: the guests leave"
+    )
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

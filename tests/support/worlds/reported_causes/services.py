@@ -96,6 +96,22 @@ SERVICES: Final = (
         "Vim vim-1",
     ),
     Case(
+        "a deadline with an error that no row knows",
+        "step-timed-out",
+        "infra.openstack.create_resources was not done when its deadline passed; last error: VDU1 is being changed",
+        "step-too-slow",
+        '"Apply the Kubernetes objects" was not done when its time was over: "VDU1 is being changed".',
+        "",
+    ),
+    Case(
+        "a deadline in a wait",
+        "step-timed-out",
+        "infra.openstack.delete_resources was not done when its deadline passed; it waited: Heat has deleted what the stack had, but still lists it (DELETE_COMPLETE)",
+        "step-too-slow",
+        '"Apply the Kubernetes objects" was not done when its time was over: "Heat has deleted what the stack had, but still lists it (DELETE_COMPLETE)".',
+        "",
+    ),
+    Case(
         "a deadline without a reason",
         "step-timed-out",
         "infra.openstack.create_resources was not done when its deadline passed",

@@ -264,7 +264,7 @@ SERVICES: Final = (
         "{title} was not done when its time was over[: {said}]",
         "Find out what it waits for, or give it more time in the request",
         code="step-timed-out timed-out",
-        text=r"(?:last error: (?P<said>.{1,250}))?",
+        text=r"^(?:.{0,300}?; (?:last error|it waited): (?P<said>.{1,250}))?",
         is_shallow=True,
     ),
     rule(
