@@ -267,6 +267,9 @@ async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(
     assert quotas == {
         "instances": (0, None), "cores": (0, 20), "ram_mib": (0, None), "volumes": (0, None), "volume_gib": (0, None),
     }  # fmt: skip
+    world.lab.cloud.quotas.change({"cores": 30})
+    again = await _with_capacity(world, cloud["id"])
+    assert {each.name: each.limit for each in again.quotas}["cores"] == 20, "it was read less than a minute ago"
 
     page, after = await world.vims.views({}, limit=1)
     assert ([each.name for each in page], after) == (["cloud"], ("cloud", cloud["id"]))
@@ -287,7 +290,13 @@ async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(
         await world.vims.views({"tenant": "a"}, limit=10)
 
     before = clock.now()
-    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    fault = world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    # A changed VIM is read again at once.
+    clock.advance(1)
+    await world.vims.update(vim_id, {"description": "at the edge"})
+    failed = await world.vims.view(vim_id)
+    assert (failed.status_since, failed.capacity) == (view.status_since, view.capacity)
+    assert "503" in failed.capacity_error
     clock.advance(5)
     await world.events.first(VimStatusChanged)
     away = await world.vims.view(vim_id)
@@ -295,6 +304,11 @@ async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(
     assert away.status_since > before.isoformat()
     assert "503" in away.error
     assert away.error_at is not None
+    known = len(world.events.data)
+    world.lab.faults.remove(fault.fault_id)
+    assert (await world.events.first(VimStatusChanged, after=known)).status == "ACTIVE"
+    back = await world.vims.view(vim_id)
+    assert back.error == away.error, "the last failure, although it answers again"
     with pytest.raises(NotFound):
         await world.vims.view("none")
 

@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events.stacks import ResourcesCreated
+from kubevnfm_lcm_api.lifecycle.core import dependencies
 from kubevnfm_lcm_api.views.instance_rows import DriftMark, Health
 from kubevnfm_lcm_api.views.tree.model import Node, TreeNode
 from kubevnfm_lcm_api.views.tree.ordering import arrange
 from worlds.cnf_world import deployed
-from worlds.lcm_builders import RESOURCES
+from worlds.lcm_builders import NETWORK, RESOURCES
 from worlds.lcm_world import World, lcm_world
 
 INSTANCES = "/kubevnfm/v1/instances"
 DRIFT = {"state": "CHANGED", "since": "2026-11-26T10:00:00Z", "reason": "web: changed by kubectl"}
+ORPHANED = {"since": "2026-11-26T10:00:00Z", "reason": "the cluster that it stood on does not exist"}
 
 
 async def listed(world: World, query: str = "") -> list[dict[str, Any]]:
@@ -41,9 +45,11 @@ async def test_lists_have_filters_and_pages(world: World) -> None:
     world.twins.failing.add("infra.openstack.create_resources")
     failed = await world.instantiate(ids[1])
     await world.reached(failed, "FAILED_TEMP")
+    assert [each["name"] for each in await listed(world, "problem=true")] == ["edge-2"]
     await world.store.update("vnf_instances", ids[0], {"metadata/kubevnfm_drift": DRIFT})
     await world.store.update("vnf_instances", ids[1], {"metadata/kubevnfm_drift": DRIFT})
     await world.store.update("vnf_instances", ids[2], {"internal/remainsOf": "an-operation"})
+    await world.store.update("vnf_instances", ids[3], {dependencies.PATH: ORPHANED})
     names_by_query = {
         "": ["machine", "edgy", "core-1", "edge-2", "edge-1"],
         "limit=2": ["machine", "edgy", "core-1", "edge-2", "edge-1"],
@@ -59,8 +65,8 @@ async def test_lists_have_filters_and_pages(world: World) -> None:
     for query, wanted in names_by_query.items():
         assert [each.get("name") for each in await listed(world, query)] == wanted, query
     by_id = {
-        "problem=true": {"edge-1", "edge-2", "core-1"},
-        "problem=true&limit=1": {"edge-1", "edge-2", "core-1"},
+        "problem=true": {"edge-1", "edge-2", "core-1", "edgy"},
+        "problem=true&limit=1": {"edge-1", "edge-2", "core-1", "edgy"},
         "problem=true&name=edge-2": {"edge-2"},
         "problem=true&state=INSTANTIATED": {"edge-1"},
         "vimId=vim-1": {"edge-1", "edge-2"},
@@ -80,7 +86,8 @@ async def test_lists_have_filters_and_pages(world: World) -> None:
     assert (drifted["text"], drifted["since"]) == (DRIFT["reason"], DRIFT["since"])
     assert (broken["operation"]["id"], broken["operation"]["state"]) == (failed, "FAILED_TEMP")
     assert broken["text"].startswith("INSTANTIATE has failed: create_resources: no host")
-    assert fresh["health"] == "ok"
+    assert (by[ids[3]]["health"], by[ids[3]]["text"]) == ("problem", ORPHANED["reason"])
+    assert (by[ids[2]]["health"], fresh["health"]) == ("problem", "ok")
     assert not {"kind", "operation", "drift", "text"} & set(fresh)
 
 
@@ -183,7 +190,7 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
 
     world.inventory.resources = [
         *(a_pod(cnf, f"web-7d9f-{number:02}") for number in range(12)),
-        a_pod(cnf, "web-7d9f-new", phase="Pending", node=""),
+        a_pod(cnf, "web-7d9f-new", phase="Pending", node="", vdu_id=None),
         a_pod(cnf, "web-7d9f-bad", ready=False, trouble="container web: the image a:1 cannot be pulled (ErrImagePull)"),
         a_pod("another", "web-of-another"),
     ]
@@ -225,6 +232,48 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
     await world.store.update("vnf_instances", cnf, {"metadata/kubevnfm_drift": drift})
     first = below(await tree(world, cnf), "release")[0]["children"][0]
     assert (first["name"], first["state"], first["health"]) == ("web", "missing", "problem")
+    await _shows_links_and_volumes(world, cnf)
+
+
+async def _shows_links_and_volumes(world: World, cnf: str) -> None:
+    """Check the links and volumes of a VNF: as their owner has them, or as they are stored."""
+    claimed = {"persistent_volume_id": "volume-1", "claim_name": "data"}
+    used = {"internal/networks": [NETWORK.model_dump(mode="json")], "internal/volumes": [claimed]}
+    await world.store.update("vnf_instances", cnf, used)
+
+    async def shown() -> list[dict[str, Any]]:
+        root = await tree(world, cnf)
+        found = [*below(root, "virtual-link"), *below(root, "persistent-volume")]
+        return [{name: value for name, value in each.items() if name not in {"kind", "children"}} for each in found]
+
+    link = {"id": "link-1", "type": "nad", "href": f"{world.url}/multicloud/v1/virtual-links/link-1"}
+    volume = {"id": "volume-1", "href": f"{world.url}/multicloud/v1/persistent-volumes/volume-1"}
+    assert await shown() == [
+        link | {"name": "protected", "health": "problem", "text": "virtual link link-1 does not exist"},
+        volume | {"name": "data", "health": "problem", "text": "persistent volume volume-1 does not exist"},
+    ]
+    moments = {"created_at": "2026-11-26T10:00:00Z", "updated_at": "2026-11-26T11:00:00Z"}
+    world.links.by_id["link-1"] = VirtualLink(
+        id="link-1", cloud_region_id="op/edge", name="inner", type="nad", metadata={}, spec={}, use_count=1,
+        references=(), status="DEGRADED", status_detail="no bridge on worker-1", **moments,
+    )  # fmt: skip
+    world.volumes.by_id["volume-1"] = known = PersistentVolume(
+        id="volume-1", cloud_region_id="op/edge", name="disk", phase="Pending", size="1Gi", access_modes=("ReadWriteOnce",),
+        volume_mode="Filesystem", storage_class="fast", reclaim="Delete", **moments,
+    )  # fmt: skip
+    degraded = {
+        "state": "DEGRADED",
+        "health": "problem",
+        "text": "no bridge on worker-1",
+        "since": "2026-11-26T11:00:00Z",
+    }
+    disk = volume | {"name": "disk", "type": "fast"}
+    assert await shown() == [
+        link | {"name": "inner", **degraded},
+        disk | {"state": "Pending", "health": "progressing", "text": "the volume is Pending"},
+    ]
+    world.volumes.by_id["volume-1"] = known.model_copy(update={"phase": "Bound"})
+    assert (await shown())[1] == disk | {"state": "Bound", "health": "ok"}
 
 
 async def test_a_tree_shows_the_objects_of_an_instantiation_that_has_not_ended(world: World) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from kubevnfm_access.errors import TooManyRequests
+from kubevnfm_lcm_api.http.permission import Permission
 from kubevnfm_lcm_api.views import logs
 from kubevnfm_lcm_api.views.followers import Followers
 from worlds.lcm_world import World, lcm_world
@@ -71,6 +72,26 @@ async def _lines(content: aiohttp.StreamReader, count: int) -> AsyncIterator[byt
         if line != b"\n":
             count -= 1
             yield line
+
+
+async def test_a_log_breaks_off_when_the_permission_to_read_it_has_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-140: no answer goes on for longer than the credentials; the end is broken, as the rest is missing."""
+    admitted = iter((True, False))
+
+    async def lasts(_: Permission) -> bool:
+        return next(admitted)
+
+    monkeypatch.setattr(logs, "_HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(Permission, "lasts", lasts)
+    operation_id = await world.an_operation_in("PROCESSING")
+    world.logs.add(b"before\n")
+    path = f"{world.url}/kubevnfm/v1/operations/{operation_id}/log?follow"
+    async with asyncio.timeout(300), world.session.get(path) as response:
+        assert await response.content.readline() == b"before\n"
+        with pytest.raises(aiohttp.ClientError):
+            await response.read()
 
 
 async def test_a_log_that_cannot_be_read_is_an_error_before_its_beginning(world: World) -> None:

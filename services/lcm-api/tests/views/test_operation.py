@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
 from kubevnfm_lcm_api.views.waits import waits_of
+from kubevnfm_store.query import Query, by
 from worlds.lcm_world import World, lcm_world
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
@@ -105,6 +107,14 @@ async def test_an_operation_is_shown_with_its_plan_its_waits_and_the_time_left(w
     listed = (await world.call("GET", "/kubevnfm/v1/operations?state=open")).must(200).json["items"]
     for name in ("id", "cause", "next", "vnfInstanceName", "startTime", "_links"):
         assert listed[0].get(name) == shown.get(name), f"{name} of the list and of the view"
+
+    again = replace(phase, attempt=phase.attempt + 1)
+    await report(world, again, **{**ready, "message": later[0], "obstacles": later})
+    (task,) = await world.store.find("operation_progress", Query(by(operationId=operation_id, task="ready")))
+    began = task.body["updatedAt"]
+    assert (task.body["saidAt"], task.body["obstacleTimes"]) == (began, [began, began]), (
+        "those of another try count no more"
+    )
 
     await world.twins.release()
     await world.reached(operation_id, "COMPLETED")

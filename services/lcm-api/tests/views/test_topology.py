@@ -9,6 +9,7 @@ from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_events.stacks import NetworkFacts, PortFacts, ResourcesCreated
+from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
 from kubevnfm_lcm_api.views.topology_graph import Graph, TopologyNode
 from worlds.cnf_world import deployed
 from worlds.lcm_builders import NETWORK, RESOURCES
@@ -35,9 +36,11 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         network_id="net-1",
     )  # fmt: skip
     outside = PortFacts(name="CP2", resource_id="port-2", addresses=("10.20.0.4",), network_id="net-outside")
+    shared = PortFacts(name="VIP", resource_id="port-vip", addresses=("10.10.0.9",), network_id="net-1")
+    floating = PortFacts(name="FIP", resource_id="fip", resource_type=FLOATING_IP, addresses=("192.0.2.4",))
     first = RESOURCES.servers[0].model_copy(update={"ports": (port, outside), "server_name": "web-1"})
     network = NetworkFacts(name="internal", resource_id="net-1")
-    stack = RESOURCES.model_copy(update={"servers": (first,), "networks": (network,)})
+    stack = RESOURCES.model_copy(update={"servers": (first,), "networks": (network,), "ports": (shared, floating)})
     world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=stack)
     await world.sample()
     vm = await world.create(vnfInstanceName="vm")
@@ -52,7 +55,9 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         (f"vnf:{vm}", "on", "vim:vim-1"), (f"vnf:{vm}", "has", machine), (machine, "has", point),
         (point, "connects", "network:vim-1/net-1"), ("network:vim-1/net-1", "on", "vim:vim-1"),
         ("connection-point:port-2", "connects", "network:vim-1/net-outside"),
+        (f"vnf:{vm}", "has", "connection-point:port-vip"),
     }  # fmt: skip
+    assert "connection-point:fip" not in nodes, "it is an address of another one"
 
     cnf = await deployed(world)
     attached = NETWORK.model_copy(update={"vdu_id": "VDU1"}).model_dump(mode="json")
@@ -84,9 +89,18 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
             ("network:k8s/cluster network", "on", "vim:k8s"), ("virtual-link:link-1", "on", "vim:k8s"),
         }, query  # fmt: skip
         assert not view["truncated"]
+    await _joins_definitions_of_a_namespace(world, cnf, attached, pod)
     nodes, _, view = await graph(world, "vim=vim-1&limit=3")
     assert (len(nodes), view["truncated"]) == (3, True)
 
+    await _names_what_is_away(world, cnf)
+    for query in ("", f"instance={cnf}&vim=k8s", "vim=k8s&limit=0", "vim=k8s&limit=2001", "network=a"):
+        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(400)
+    for query in ("instance=00000000-0000-4000-8000-000000000000", "vim=none"):
+        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(404)
+
+
+async def _names_what_is_away(world: World, cnf: str) -> None:
     world.inventory.failure = world.links.failure = ServiceUnavailable("infra-k8s does not answer")
     nodes, _, view = await graph(world, "vim=k8s")
     assert {f"vnf:{cnf}", "vim:k8s", "virtual-link:link-1"} <= set(nodes), "the VNF and its link are stored"
@@ -104,10 +118,18 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         assert {"part": "vim", "text": "vim-registry does not answer"} in view["away"]
     world.vims.get = asked  # type: ignore[method-assign]
 
-    for query in ("", f"instance={cnf}&vim=k8s", "vim=k8s&limit=0", "vim=k8s&limit=2001", "network=a"):
-        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(400)
-    for query in ("instance=00000000-0000-4000-8000-000000000000", "vim=none"):
-        (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(404)
+
+async def _joins_definitions_of_a_namespace(
+    world: World, cnf: str, attached: dict[str, Any], pod: dict[str, Any]
+) -> None:
+    """Check a link whose definition has the namespace of the pod in its name."""
+    by_namespace = {**attached, "interface": "other", "link": attached["link"] | {"is_definition_by_namespace": True}}
+    await world.store.update("vnf_instances", cnf, {"internal/networks": [by_namespace]})
+    for namespace, is_there in (("default", True), ("others", False)):
+        named = NetworkAddresses(network=f"default/protected-{namespace}", interface="net1", addresses=("10.9.0.7",))
+        world.inventory.resources = [InventoryResource.model_validate({**pod, "networks": (named,)})]
+        edges = (await graph(world, f"instance={cnf}"))[1]
+        assert (("connection-point:uid-1/0", "connects", "virtual-link:link-1") in edges) is is_there, namespace
 
 
 def test_a_full_graph_takes_nothing_more() -> None:
