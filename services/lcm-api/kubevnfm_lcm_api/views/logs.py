@@ -10,15 +10,14 @@ from typing import Final
 import structlog
 from aiohttp import web
 from kubevnfm_clients.ports import LogPart
-from kubevnfm_kit.errors import InvalidInput, NotFound, OutsideUnavailable
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.lcm import TERMINAL, OperationState
 
-from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.http.permission import Permission
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
-from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.views.operations import stored_operation
 from kubevnfm_lcm_api.views.services import SERVICES, views
 
 log = structlog.get_logger()
@@ -42,12 +41,11 @@ _FOLLOW: Final = Parameter(
 
 async def show(request: web.Request) -> web.StreamResponse:
     """GET operations/{id}/log[?node=][&task=][&follow=]: what the machines printed, as text, secrets masked."""
-    operation_id, follow = request.match_info["id"], request.query.get(_FOLLOW.name, "false")
+    follow = request.query.get(_FOLLOW.name, "false")
     if follow not in _FLAGS:
         raise InvalidInput(_FOLLOW.name, "true or false expected")
-    stored = await context(request).store.get(occurrences.COLLECTION, operation_id)
-    if stored is None:
-        raise NotFound(f"operation {operation_id} does not exist")
+    stored = await stored_operation(request)
+    operation_id = stored.id
     if not _FLAGS[follow] or stored.body["operationState"] in _RESTING:
         return await _answered(request, services(request).node_logs.log(operation_id, **_only(request)))
     with views(request).followers.place_for_one() as closing:

@@ -43,7 +43,7 @@ async def show(request: web.Request) -> web.StreamResponse:
 async def _view(request: web.Request) -> JsonObject:
     # Before the state is read: what happens in between comes in the stream too.
     sequence = views(request).sequence()
-    stored = await _stored(request)
+    stored = await stored_operation(request)
     record = OccurrenceRecord.from_document(stored.body)
     tasks = await services(request).progress.operation_tasks(record)
     runs = (await views(request).earlier_runs.by_plan([record]))[record.plan]
@@ -77,7 +77,8 @@ def _with_usual(steps: Sequence[JsonObject], usual: Mapping[str, float]) -> list
     return [each | ({"usualS": round(usual[each["name"]], 3)} if each["name"] in usual else {}) for each in steps]
 
 
-async def _stored(request: web.Request) -> Stored:
+async def stored_operation(request: web.Request) -> Stored:
+    """Return the operation that a path names. Raises NotFound."""
     occurrence_id = request.match_info["id"]
     stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None:

@@ -176,53 +176,43 @@ async def _packages(request: web.Request, text: str) -> list[Hit]:
 
 
 async def _vims(request: web.Request, text: str) -> list[Hit]:
-    clients = views(request).vims
+    find = views(request).vims.views
     (by_id, _), (by_name, _) = await asyncio.gather(
-        clients.views({"id": text}, limit=_MOST + 1), clients.views({"name": text}, limit=_MOST + 1)
+        find({"id": text}, limit=_MOST + 1), find({"name": text}, limit=_MOST + 1)
     )
-    root = api_root(request)
-    ways: list[tuple[Any, Literal["id", "name"]]] = [*((each, "id") for each in by_id), *((e, "name") for e in by_name)]
-    return [
-        Hit(
-            kind="vim", id=vim.id, name=vim.name, foundBy=found_by, isExact=text in (vim.id, vim.name),
-            state=vim.status, href=f"{root}{PREFIX}/vims/{vim.id}",
-        )
-        for vim, found_by in ways
-    ]  # fmt: skip
+    path = f"{api_root(request)}{PREFIX}/vims"
+    return _owned("vim", text, path, by_id, by_name, lambda one: one.status)
 
 
 async def _links(request: web.Request, text: str) -> list[Hit]:
-    return await _owned(
-        request, text, "virtual-link", "virtual-links", multicloud(request).links.find, lambda one: one.status
-    )
+    found = await _in_infra(multicloud(request).links.find, text)
+    path = f"{api_root(request)}/multicloud/v1/virtual-links"
+    return _owned("virtual-link", text, path, *found, lambda one: one.status)
 
 
 async def _volumes(request: web.Request, text: str) -> list[Hit]:
-    return await _owned(
-        request,
-        text,
-        "persistent-volume",
-        "persistent-volumes",
-        multicloud(request).volumes.find,
-        lambda one: one.phase,
-    )
+    found = await _in_infra(multicloud(request).volumes.find, text)
+    path = f"{api_root(request)}/multicloud/v1/persistent-volumes"
+    return _owned("persistent-volume", text, path, *found, lambda one: one.phase)
 
 
-async def _owned(
-    request: web.Request, text: str, kind: HitKind, path: str, find: Any, state: Callable[[Any], str]
-) -> list[Hit]:
-    """Return the hits of a kind that infra-k8s owns."""
+async def _in_infra(find: Any, text: str) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return what infra-k8s finds by id, and by name."""
     by_id, by_name = await asyncio.gather(
         find({"id_prefix": text}, limit=_MOST + 1), find({"name_prefix": text}, limit=_MOST + 1)
     )
-    root = api_root(request)
-    ways: list[tuple[Any, Literal["id", "name"]]] = [
-        *((each, "id") for each in by_id.items), *((each, "name") for each in by_name.items)
-    ]  # fmt: skip
+    return by_id.items, by_name.items
+
+
+def _owned(
+    kind: HitKind, text: str, path: str, by_id: Iterable[Any], by_name: Iterable[Any], state: Callable[[Any], str]
+) -> list[Hit]:
+    """Return the hits of a kind that another service owns."""
+    ways: list[tuple[Any, Literal["id", "name"]]] = [*((each, "id") for each in by_id), *((e, "name") for e in by_name)]
     return [
         Hit(
             kind=kind, id=one.id, name=one.name, foundBy=found_by, isExact=text in (one.id, one.name),
-            state=state(one), href=f"{root}/multicloud/v1/{path}/{one.id}",
+            state=state(one), href=f"{path}/{one.id}",
         )
         for one, found_by in ways
     ]  # fmt: skip
