@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -73,7 +75,7 @@ async def test_each_command_of_the_walk_does_what_the_page_shows(
         )
         async with lab.quota(instances=-1):
             shell = await asyncio.create_subprocess_exec(
-                "bash", "-c", script, cwd=ROOT, stdout=asyncio.subprocess.PIPE,
+                "bash", "-c", script, cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True,
                 env={
                     "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
                     "HOME": str(tmp_path),
@@ -85,7 +87,11 @@ async def test_each_command_of_the_walk_does_what_the_page_shows(
                     "MACHINE_PASSWORD": lab_process.machine_password,
                 },
             )  # fmt: skip
-            out = (await asyncio.wait_for(shell.communicate(), 600))[0].decode()
+            try:
+                out = (await asyncio.wait_for(shell.communicate(), 600))[0].decode()
+            finally:
+                if shell.returncode is None:
+                    os.killpg(shell.pid, signal.SIGKILL)
     finally:
         installation.stop()
     assert shell.returncode == 0, out
