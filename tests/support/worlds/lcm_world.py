@@ -41,7 +41,7 @@ from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import ConflictingInput, NotFound, OutsideUnavailable, Unprocessable, VnfmError
+from kubevnfm_kit.errors import Conflict, ConflictingInput, NotFound, OutsideUnavailable, Unprocessable, VnfmError
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import INDEXES, lcm_api
@@ -230,6 +230,8 @@ class TwinVims:
         self.records[vim_id] = {"id": vim_id, "name": vim_id, "type": vim_type, "is_default": False, **more}
 
     async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+        if any(record["name"] == vim.get("name") for record in self.records.values()):
+            raise Conflict(f"the tenant already has a VIM named {vim['name']}")
         record = {"id": f"vim-{len(self.records) + 1}", "status": "ACTIVE", **vim}
         self.records[record["id"]] = record
         return record

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from kubevnfm_cli.faults import CONFLICT, DONE, FAILED, STOPPED, Fault
+from kubevnfm_cli.faults import CONFLICT, DONE, FAILED, STOPPED, Fault, Refused
 from kubevnfm_cli.site.instances import Instances
 from kubevnfm_cli.site.model import NOUNS, Entry, Key
 from kubevnfm_cli.site.networks import Links, Subscriptions, Volumes
@@ -37,6 +37,9 @@ _DONE: Final[Mapping[str, str]] = {
 _MOST_ROUNDS: Final = 60
 """Steps of one entry in one call; a thing that never becomes as it is wanted ends there."""
 
+_DONE_BY_ANOTHER: Final = frozenset({404, 409, 412})
+"""Answers to a step that another call has done already."""
+
 Outcome = Literal["done", "unchanged", "planned", "running", "failed", "skipped"]
 
 
@@ -51,6 +54,8 @@ class Result:
     text: str = ""
     """Why it failed or was skipped, or what to know of it."""
     code: int = DONE
+    refused: str | None = None
+    """The step that the gateway has refused last, as something else had come before it."""
 
     @property
     def line(self) -> str:
@@ -168,7 +173,15 @@ class Run:
             result.text = plan.note or result.text
             return False
         step = plan.steps[0]
-        step.run()
+        try:
+            step.run()
+        except Refused as refused:
+            # Another call may have done the same at this moment; the next plan shows what is left to do.
+            if refused.status not in _DONE_BY_ANOTHER or result.refused == step.verb:
+                raise
+            result.refused = step.verb
+            return True
+        result.refused = None
         result.outcome = "done"
         result.verbs.append(step.verb)
         result.differences += step.differences

@@ -413,6 +413,38 @@ async def test_a_wait_survives_that_the_gateway_is_away(site: Site, monkeypatch:
     assert len(lost) == 4
 
 
+async def test_two_calls_at_the_same_moment_make_each_thing_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both calls have seen that nothing exists before either creates it."""
+    from kubevnfm_cli.gateway import Gateway
+
+    original = Gateway._once
+    created = ("/v1.0/vims", "/vnflcm/v2/subscriptions", "/vnflcm/v2/vnf_instances", "/vnfpkgm/v2/vnf_packages")
+    meetings = {path: threading.Barrier(2) for path in created}
+
+    def together(self: Gateway, method: str, target: str, content: Any, headers: Any) -> Any:
+        meeting = meetings.get(target) if method == "POST" else None
+        if meeting is not None and meeting.wait(60) == 0:
+            del meetings[target]
+        return original(self, method, target, content, headers)
+
+    async with Subscriber.listening() as receiver:
+        site.write(f"{site.file.read_text()}subscriptions:\n  alarms: {{callbackUri: '{receiver.uri}'}}\n")
+        monkeypatch.setattr(Gateway, "_once", together)
+        both = await asyncio.gather(site.run("apply", "--wait"), site.run("apply", "--wait"))
+        assert [ran.code for ran in both] == [0, 0], [ran.out + ran.err for ran in both]
+        assert not meetings, "each was created by both"
+        monkeypatch.setattr(Gateway, "_once", original)
+        counts = [len((await site.world.lcm("GET", path)).json) for path in ("/vnf_instances", "/subscriptions")]
+        assert counts == [1, 1]
+        assert (len((await site.world.packages("GET")).json), len(site.world.vims.records)) == (1, 2)
+        # A thing that is no longer the site's does not keep its place.
+        left = site.file.with_name("left.json")
+        left.write_text('{"metadata": {"kubevnfm_site": null}}')
+        renamed = await kubevnfm(site.world.url, "modify", "web", "-f", str(left), "--name", "own", "--wait")
+        assert renamed.code == 0, renamed.err
+        assert "vnf/web created, instantiated" in await site.must("apply", "--wait")
+
+
 async def test_subscriptions_are_made_replaced_and_removed(site: Site, writes: list[str]) -> None:
     async with Subscriber.listening() as receiver:
         text = f"site: plant\nsubscriptions:\n  alarms: {{callbackUri: '{receiver.uri}?token=x', verbosity: SHORT"

@@ -25,6 +25,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.lifecycle.containers.followed_vnfcs import FollowedVnfcs
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
 from kubevnfm_lcm_api.lifecycle.core import (
@@ -81,6 +82,7 @@ INDEXES = {
         Index([drift.PATH], sparse=True),
         Index([dependencies.PATH], sparse=True),
         Index([f"metadata/{SITE_MARK}/name", "createdAt"]),
+        site_entries.INDEX,
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
         Index([cloud_place.GROUP], sparse=True),

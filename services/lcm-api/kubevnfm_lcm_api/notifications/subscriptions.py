@@ -12,6 +12,7 @@ from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 
@@ -28,6 +29,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     callback_of,
     stored_address,
 )
+from kubevnfm_lcm_api.site_entries import insert_once, site_entry
 
 _MOST_OF_ONAP: Final = 1000
 _COUNTED: Final = 10_000
@@ -81,7 +83,7 @@ class Subscriptions:
     ) -> JsonMapping:
         """Test the callback where SOL wants it, store the subscription; return the document.
 
-        ``subscription_id``: None for a random one. Raises CallbackRefused, InvalidInput, AlreadyExists.
+        ``subscription_id``: None for a random one. Raises CallbackRefused, InvalidInput, AlreadyExists, Conflict.
         """
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
@@ -100,7 +102,18 @@ class Subscriptions:
         is_tested = self._tests_callbacks and APIS[api].version is not None
         if is_tested and (trouble := await self._subscriber.test(callback)) is not None:
             raise CallbackRefused(f"callbackUri: GET should answer 204, but {trouble}")
-        await self._store.insert(COLLECTION, body["id"], body)
+        # A site file replaces a subscription by one with another content, before it deletes the former one.
+        content = {name: body.get(name) for name in ("callbackUri", "filter", "verbosity")}
+        entry = site_entry(body.get("metadata"), SITE_MARK, "name", content=content)
+        if entry is not None:
+            body["internal"] = {"siteEntry": entry}
+        await insert_once(
+            self._store,
+            COLLECTION,
+            entry,
+            lambda: self._store.insert(COLLECTION, body["id"], body),
+            present=lambda _: entry,
+        )
         return body
 
     async def get(self, subscription_id: str, api: ApiName) -> Stored:

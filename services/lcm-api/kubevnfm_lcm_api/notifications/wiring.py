@@ -21,6 +21,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, Notifications
@@ -40,6 +41,7 @@ INDEXES = {
         Index(["keys/types"]),
         Index([subscription.ONAP_INSTANCE], sparse=True),
         Index([f"metadata/{SITE_MARK}", "metadata/name", "createdAt"]),
+        site_entries.INDEX,
     ],
     ANNOUNCED: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],

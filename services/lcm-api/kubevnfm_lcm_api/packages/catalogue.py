@@ -23,6 +23,7 @@ from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing, hide, revealed, sealed
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Stored, by
@@ -32,6 +33,7 @@ from kubevnfm_lcm_api.event_chain import SOURCE, EventRef
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers, Schemas, SchemaUnusable, Violation
 from kubevnfm_lcm_api.packages.usable import COLLECTION, UsablePackages, reference
+from kubevnfm_lcm_api.site_entries import insert_once, site_entry
 
 VNFDS: Final = "vnfds"
 CONTENTS: Final = "package_contents"
@@ -40,6 +42,10 @@ _TRIES: Final = 5
 _CHANGE_THE_VNFD: Final = frozenset({"MODIFY_INFO", "CHANGE_VNFPKG"})
 _CACHED: Final = 64
 """Packages whose facts are kept in memory: an ONBOARDED package never changes."""
+
+
+def _site_entry(user_data: JsonMapping | None) -> str | None:
+    return site_entry((user_data or {}).get(SITE_MARK), "site", "name", "sha256")
 
 
 class PackageBusy(Conflict, code="package-state"):
@@ -68,11 +74,20 @@ class Packages:
         self._reads = UsablePackages(store)
 
     async def create(self, user_data: JsonMapping) -> JsonMapping:
-        """Create a package resource in state CREATED; return its document."""
+        """Create a package resource in state CREATED; return its document. Raises Conflict."""
         body = self.document(new_id())
         if user_data:
             body["userDefinedData"] = sealed(hide(user_data), self._ring)
-        await self._outbox.insert(COLLECTION, body["id"], body, events=[package_event(body, "CREATED")])
+        entry = _site_entry(user_data)
+        if entry is not None:
+            body["internal"] = {"siteEntry": entry}
+        await insert_once(
+            self._store,
+            COLLECTION,
+            entry,
+            lambda: self._outbox.insert(COLLECTION, body["id"], body, events=[package_event(body, "CREATED")]),
+            present=lambda found: _site_entry(found.get("userDefinedData")),
+        )
         return body
 
     def document(self, package_id: str) -> JsonObject:

@@ -20,6 +20,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.packages import charts
 from kubevnfm_lcm_api.packages.adapters.bundling_process import BundleProcesses
 from kubevnfm_lcm_api.packages.adapters.chart_files import DiskChartFiles
@@ -56,6 +57,7 @@ INDEXES = {
         Index(["usageState"]),
         Index(["checksum/hash", "createdAt"]),
         Index([f"userDefinedData/{SITE_MARK}/name", "createdAt"]),
+        site_entries.INDEX,
         Index([USED_AT], sparse=True),
     ],
     charts.COLLECTION: [],

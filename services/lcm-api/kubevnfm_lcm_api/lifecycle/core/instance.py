@@ -202,6 +202,8 @@ class InstanceInternals(SolType):
     """The warnings about the request for that revision."""
     ended_revision: EndedRevision | None = None
     """The last revision whose operation has ended: written with the instance that it has released, before the occurrence."""
+    site_entry: str | None = None
+    """The entry of a site file that it was created as (`site_entries`)."""
     multicloud: CloudPlace | None = None
     """The place of an instance that the multi-cloud API has made; None: SOL003 has made it."""
 

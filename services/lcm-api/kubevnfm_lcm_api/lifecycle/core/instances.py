@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -12,6 +12,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
+from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, VnfInstance
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Stored
@@ -28,10 +29,15 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.site_entries import insert_once, site_entry
 
 _ACCEPTED_WITHIN_S: Final = 5.0
 """An occurrence is stored so soon after the claim; or by the process that starts after the one that died between the two writes."""
 _LOOK_S: Final = 0.05
+
+
+def _site_entry(metadata: Mapping[str, object] | None) -> str | None:
+    return site_entry((metadata or {}).get(SITE_MARK), "site", "name")
 
 
 def any_state(_: Stored) -> None:
@@ -68,10 +74,18 @@ class Instances:
         return None
 
     async def create(self, request: CreateVnfRequest) -> Stored:
-        """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""
+        """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput, Conflict."""
         package, record = await self.check_new(request)
-        stored = await self._outbox.insert(
-            COLLECTION, record.vnf.id, record.document(self._ring), events=[creation(record)]
+        entry = _site_entry(request.metadata)
+        record = record.with_internals(site_entry=entry)
+        stored = await insert_once(
+            self._store,
+            COLLECTION,
+            entry,
+            lambda: self._outbox.insert(
+                COLLECTION, record.vnf.id, record.document(self._ring), events=[creation(record)]
+            ),
+            present=lambda body: _site_entry(body.get("metadata")),
         )
         # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
         # counts its instances, so at least one of the two requests sees the other.
