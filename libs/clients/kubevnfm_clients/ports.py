@@ -140,6 +140,10 @@ class Vims(Protocol):
         """Return one with its capacity, which is read from the VIM if what is known is old. Raises NotFound."""
         ...
 
+    async def forms(self) -> JsonMapping:
+        """Return JSON Schemas of a VIM: ``new`` of a registration, ``change`` of a change by the type of the VIM."""
+        ...
+
 
 @dataclass(frozen=True)
 class LogPart:

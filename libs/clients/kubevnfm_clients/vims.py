@@ -103,6 +103,10 @@ class HttpVims:
     async def view(self, vim_id: str) -> VimView:
         return VimView.model_validate(await self._api.call("GET", "vim-views", vim_id))
 
+    async def forms(self) -> JsonMapping:
+        found: JsonObject = await self._api.call("GET", "vim-forms")
+        return found
+
 
 class HttpVimUsers:
     """`ports.VimUsers` over HTTP."""

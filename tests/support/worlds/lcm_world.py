@@ -17,7 +17,7 @@ from callers.documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
-from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, ReferenceRequest, VirtualLink
+from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, LinkSpecs, ReferenceRequest, VirtualLink
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
@@ -39,6 +39,7 @@ from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event,
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_events.objects import AttachedLink, NetworkAttachment
+from kubevnfm_infra_k8s.domain.links.types import spec_schemas
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import Conflict, ConflictingInput, NotFound, OutsideUnavailable, Unprocessable, VnfmError
@@ -49,6 +50,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
 from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_vim_registry.domain.forms import vim_forms
 from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
@@ -280,6 +282,9 @@ class TwinVims:
         known = {name: value for name, value in record.items() if name in VimView.model_fields}
         return VimView.model_validate({**facts, **known})
 
+    async def forms(self) -> Mapping[str, Any]:
+        return vim_forms()
+
 
 class TwinRegions:
     """A stand-in for the regions of vim-registry: there are none until a test adds one. The tests of regions have the service."""
@@ -402,6 +407,11 @@ class TwinLinks:
 
     async def create(self, wanted: LinkRequest, *, wait_s: float) -> CreatedLink:
         raise Unprocessable("cloud_region_id", f"cloud region {wanted.cloud_region_id} does not exist")
+
+    async def specs(self) -> LinkSpecs:
+        if self.failure is not None:
+            raise self.failure
+        return spec_schemas()
 
     async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
         return await self.get(link_id)

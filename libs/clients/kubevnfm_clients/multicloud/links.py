@@ -124,6 +124,15 @@ class CreatedLink(MultiCloudType):
     is_new: bool
 
 
+class LinkSpecs(MultiCloudType):
+    """JSON Schemas of ``spec``."""
+
+    types: dict[str, JsonObject]
+    """By the type of link."""
+    definitions: JsonObject
+    """The ``$defs`` that they refer to."""
+
+
 class VirtualLinks(Protocol):
     """Served by infra-k8s: ``/internal/v1/virtual-links``. Every method may raise OutsideUnavailable."""
 
@@ -140,6 +149,10 @@ class VirtualLinks(Protocol):
 
     async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
         """Return one link, once its status is decided or so much time has passed. Raises NotFound."""
+        ...
+
+    async def specs(self) -> LinkSpecs:
+        """Return what the ``spec`` of each type of link can be."""
         ...
 
     async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
@@ -181,6 +194,9 @@ class HttpVirtualLinks:
     async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
         found = await self._api.call("GET", "virtual-links", link_id, query={"wait_s": wait_s})
         return VirtualLink.model_validate(found)
+
+    async def specs(self) -> LinkSpecs:
+        return LinkSpecs.model_validate(await self._api.call("GET", "virtual-link-specs"))
 
     async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
         path, body = ("virtual-links", link_id, "references", reference), wanted.model_dump(mode="json")

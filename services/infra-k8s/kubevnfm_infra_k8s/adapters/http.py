@@ -21,6 +21,7 @@ from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
 from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, wait_s
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.links.types import spec_schemas
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 
 
@@ -62,6 +63,10 @@ def link_routes(links: VirtualLinks) -> web.RouteTableDef:
     @routes.get(one)
     async def show(request: web.Request) -> web.Response:
         return answer(await links.get(request.match_info["id"], wait_s=wait_s(request)))
+
+    @routes.get("/internal/v1/virtual-link-specs")
+    async def specs(_: web.Request) -> web.Response:
+        return answer(spec_schemas())
 
     @routes.put(reference)
     async def hold(request: web.Request) -> web.Response:

@@ -25,7 +25,14 @@ from kubevnfm_lcm_api.multicloud.pages import page_answer
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key, seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_types import RegionId
-from kubevnfm_lcm_api.notifications.domain.callback import Authentication, checked_uri
+from kubevnfm_lcm_api.notifications.domain.callback import (
+    Authentication,
+    CertificateRef,
+    ParamsBasic,
+    ParamsOauth2ClientCert,
+    ParamsOauth2ClientCredentials,
+    checked_uri,
+)
 from kubevnfm_lcm_api.notifications.domain.change_types import OF_VNFS
 from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest
 from kubevnfm_lcm_api.notifications.subscriptions import CallbackRefused, Subscriptions
@@ -48,8 +55,30 @@ class ChangeFilter(MultiCloudRequest):
     cloud_region_ids: Annotated[tuple[RegionId, ...], Field(max_length=_MOST)] = ()
 
 
+class StrictBasic(ParamsBasic, extra="forbid"):
+    """As in SOL013."""
+
+
+class StrictOauth2ClientCredentials(ParamsOauth2ClientCredentials, extra="forbid"):
+    """As in SOL013."""
+
+
+class StrictCertificateRef(CertificateRef, extra="forbid"):
+    """As in SOL013."""
+
+
+class StrictOauth2ClientCert(ParamsOauth2ClientCert, extra="forbid"):
+    """As in SOL013."""
+
+    certificate_ref: StrictCertificateRef
+
+
 class StrictAuthentication(Authentication, extra="forbid"):
     """SubscriptionAuthentication of SOL013, spelled as there."""
+
+    params_basic: StrictBasic | None = None
+    params_oauth2_client_credentials: StrictOauth2ClientCredentials | None = None
+    params_oauth2_client_cert: StrictOauth2ClientCert | None = None
 
 
 class SubscriptionRequest(MultiCloudRequest):

@@ -12,6 +12,7 @@ from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
+from kubevnfm_vim_registry.domain.forms import vim_forms
 from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.views import VimViews
 
@@ -43,6 +44,10 @@ def internal_api(
     async def view(request: web.Request) -> web.Response:
         found = await views.one(request.match_info["id"])
         return web.json_response(text=await asyncio.to_thread(found.model_dump_json))
+
+    @routes.get("/internal/v1/vim-forms")
+    async def forms(_: web.Request) -> web.Response:
+        return web.json_response(vim_forms())
 
     @routes.post("/internal/v1/vims")
     async def create(request: web.Request) -> web.Response:

@@ -22,7 +22,7 @@ CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_c
 FIXED: Final = ("type", "auth_url")
 _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id")
 
-_CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
+CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
     "openstack": (
         *("username", "user_id", "user_domain_name", "user_domain_id", "password"),
         *("application_credential_id", "application_credential_name", "application_credential_secret"),
@@ -31,13 +31,16 @@ _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
     "kubernetes": (*access.KUBERNETES_ACCESS, "ssl_ca_cert"),
 }
 """The attributes of ``auth_cred``; for OpenStack in the spelling of clouds.yaml."""
-_APPLICATION_CREDENTIAL: Final = "application_credential_secret"
-_OF_APPLICATION_CREDENTIALS: Final = (
+APPLICATION_CREDENTIAL: Final = "application_credential_secret"
+OF_APPLICATION_CREDENTIALS: Final = (
     "application_credential_id",
     "application_credential_name",
-    _APPLICATION_CREDENTIAL,
+    APPLICATION_CREDENTIAL,
 )
-_PROJECT: Final = ("name", "id", "project_domain_name", "project_domain_id")
+PROJECT: Final = ("name", "id", "project_domain_name", "project_domain_id")
+"""The attributes of ``vim_project`` of an OpenStack."""
+CERT_VERIFY: Final = ("True", "False")
+LONGEST_TEXT: Final = 4096
 
 
 def vim_type(vim: Attributes) -> VimType:
@@ -65,8 +68,8 @@ def text(holder: Attributes, name: str, *, field: str = "vim", default: str | No
         return default
     if not isinstance(value, str) or (not value and default is None):
         raise InvalidInput(f"{field}.{name}", "a text expected")
-    if len(value) > 4096:
-        raise InvalidInput(f"{field}.{name}", "at most 4096 characters expected")
+    if len(value) > LONGEST_TEXT:
+        raise InvalidInput(f"{field}.{name}", f"at most {LONGEST_TEXT} characters expected")
     return value
 
 
@@ -131,7 +134,7 @@ def auth_cred(vim: Attributes, type: VimType) -> JsonObject:
 def given_credentials(vim: Attributes, type: VimType) -> JsonObject:
     """Return a request's access data with their secrets hidden; None removes a value."""
     given: JsonObject = {}
-    access.check_names(mapping(vim, "auth_cred"), _CREDENTIALS[type], "vim.auth_cred", separator=".")
+    access.check_names(mapping(vim, "auth_cred"), CREDENTIALS[type], "vim.auth_cred", separator=".")
     for name, value in mapping(vim, "auth_cred").items():
         if value is not None and not isinstance(value, str | bool):
             raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
@@ -153,18 +156,18 @@ def check_credentials(credentials: Attributes, type: VimType, url: str) -> None:
 
 
 def _check_openstack_credentials(credentials: Attributes) -> None:
-    uses_credential = any(credentials.get(name) for name in _OF_APPLICATION_CREDENTIALS)
+    uses_credential = any(credentials.get(name) for name in OF_APPLICATION_CREDENTIALS)
     if uses_credential and credentials.get("password"):
         raise InvalidInput(
             "vim.auth_cred.password", "either a password or an application credential expected, not both"
         )
-    _require_one(credentials, (_APPLICATION_CREDENTIAL if uses_credential else "password",))
+    _require_one(credentials, (APPLICATION_CREDENTIAL if uses_credential else "password",))
     if uses_credential:
         _require_one(credentials, ("application_credential_id", "application_credential_name"))
     if not credentials.get("application_credential_id") and not credentials.get("user_id"):
         _require_one(credentials, ("username", "user_id"))
         _require_one(credentials, ("user_domain_name", "user_domain_id"))
-    if str(credentials.get("cert_verify", "True")) not in {"True", "False"}:
+    if str(credentials.get("cert_verify", "True")) not in CERT_VERIFY:
         raise InvalidInput("vim.auth_cred.cert_verify", '"True" or "False" expected')
     if credentials.get("cacert"):
         access.check_certificates(access.pem(credentials["cacert"]), "vim.auth_cred.cacert")
@@ -181,11 +184,12 @@ def vim_project(vim: Attributes, type: VimType, credentials: Attributes) -> Json
     """
     project = mapping(vim, "vim_project")
     if type == "kubernetes":
+        text(project, "name", field="vim.vim_project", default="")
         return project
-    access.check_names(project, _PROJECT, "vim.vim_project", separator=".")
+    access.check_names(project, PROJECT, "vim.vim_project", separator=".")
     for name in project:
         text(project, name, field="vim.vim_project", default="")
-    if not credentials.get(_APPLICATION_CREDENTIAL) and not project.get("id"):
+    if not credentials.get(APPLICATION_CREDENTIAL) and not project.get("id"):
         _require_one(project, ("name", "id"), "vim.vim_project")
         _require_one(project, ("project_domain_name", "project_domain_id"), "vim.vim_project")
     return project
@@ -201,8 +205,8 @@ def merged_credentials(old: Attributes, given: Attributes) -> JsonObject:
     if changes.get("bearer_token"):
         dropped = {name for login in access.KUBERNETES_LOGINS for name in login}
     elif changes.get("password"):
-        dropped = {"bearer_token", *_OF_APPLICATION_CREDENTIALS}
-    elif changes.get(_APPLICATION_CREDENTIAL):
+        dropped = {"bearer_token", *OF_APPLICATION_CREDENTIALS}
+    elif changes.get(APPLICATION_CREDENTIAL):
         dropped = {"password"}
     merged = {name: value for name, value in old.items() if name not in dropped} | changes
     return {name: value for name, value in merged.items() if value is not None}

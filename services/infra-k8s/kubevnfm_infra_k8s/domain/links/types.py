@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
-from kubevnfm_clients.multicloud.links import LinkType
+from kubevnfm_clients.multicloud.links import LinkSpecs, LinkType
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonMapping
 from pydantic import ValidationError
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from kubevnfm_infra_k8s.domain.links.cni import NadSpec, OvsSpec, SriovSpec
 from kubevnfm_infra_k8s.domain.links.manifests import ManifestsSpec
@@ -48,6 +51,15 @@ def read_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
 def stored_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
     """Return the spec of a link that was checked when it was created."""
     return TYPES[type].model_validate(spec, by_alias=True, by_name=False)
+
+
+@cache
+def spec_schemas() -> LinkSpecs:
+    """Return what the spec of each type can be; not all that is refused can be said by a schema."""
+    wanted: list[tuple[type[LinkSpec], JsonSchemaMode]] = [(model, "validation") for model in TYPES.values()]
+    found, shared = models_json_schema(wanted, schema_generator=DescribedSchema)
+    types = {each: found[model, "validation"] for each, model in TYPES.items()}
+    return LinkSpecs(types=types, definitions=shared.get("$defs", {}))
 
 
 def _place(location: tuple[int | str, ...]) -> str:

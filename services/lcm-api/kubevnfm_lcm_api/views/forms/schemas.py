@@ -12,7 +12,8 @@ from kubevnfm_cluster.form_schema import FormSchema
 from kubevnfm_cluster.forms import Part
 from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_secrets import hide, mask
+from kubevnfm_secrets import hide, is_secret_name, mask
+from kubevnfm_secrets.secret import SEALED_KEY
 from kubevnfm_sol.base import SolType
 from pydantic import BaseModel
 
@@ -27,6 +28,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "vnf": "VNF", "vnfc": "VNFC", "vnfd": "VNFD", "vnfpkg": "VNF package", "vdu": "VDU", "vim": "VIM", "cp": "CP", "cps": "CPs",
     "cpd": "CPD", "id": "ID", "ids": "IDs", "ip": "IP", "mac": "MAC", "ssh": "SSH", "nic": "NIC", "fip": "floating IP", "url": "URL",
     "cidr": "CIDR", "api": "API", "cni": "CNI", "cri": "CRI", "nfs": "NFS", "pv": "PV", "http": "HTTP", "https": "HTTPS", "k8s": "Kubernetes",
+    "tls": "TLS", "oidc": "OIDC", "sriov": "SR-IOV", "ovn": "OVN", "dns": "DNS", "mtu": "MTU", "vlan": "VLAN", "ip6": "IPv6", "csi": "CSI",
+    "uri": "URI", "csar": "CSAR", "ca": "CA", "fs": "file system", "ref": "reference", "cred": "credentials", "oof": "OOF",
     "ext": "external", "info": "information", "params": "parameters", "param": "parameter",
 }  # fmt: skip
 
@@ -40,14 +43,21 @@ def request_schema(model: type[BaseModel]) -> JsonObject:
 def _schema_of(model: type[BaseModel]) -> JsonObject:
     is_part = issubclass(model, Part)
     found = model.model_json_schema(schema_generator=FormSchema if is_part else DescribedSchema)
-    for node in _nodes(found):
-        _tidy(node)
+    found = tidied(found)
     if issubclass(model, SolType):
         closed = {name: each for name, each in found.get(DEFS, {}).items() if name not in _OPEN}
         for each in (found, *closed.values()):
             if "properties" in each:
                 each["additionalProperties"] = False
     found.pop("title", None)
+    return found
+
+
+def tidied(schema: Mapping[str, Any]) -> JsonObject:
+    """Return a schema of pydantic's, or of one of our services, as people read it."""
+    found = deepcopy(dict(schema))
+    for node in _nodes(found):
+        _tidy(node)
     return found
 
 
@@ -94,15 +104,12 @@ def _resolved(schema: JsonObject, node: JsonObject) -> JsonObject:
 
 def _tidy(node: JsonObject) -> None:
     """Take null away, which counts as not given, and say names and texts as people read them."""
-    options = node.get("anyOf")
-    if isinstance(options, list) and {"type": "null"} in options:
-        left = [option for option in options if option != {"type": "null"}]
-        if len(left) == 1:
-            del node["anyOf"]
-            for name, value in left[0].items():
-                node.setdefault(name, value)
-        else:
-            node["anyOf"] = left
+    if SEALED_KEY in node.get("properties", {}):
+        # In a request it is in clear.
+        title = node.pop("title", None)
+        node.clear()
+        node.update(type="string", writeOnly=True, format="password", **({"title": title} if title else {}))
+    _take_null(node)
     if "default" in node:
         default = _without_none(node["default"])
         if default in (None, {}, [], ""):
@@ -116,12 +123,28 @@ def _tidy(node: JsonObject) -> None:
         if text == _SEALED or text.startswith("Clause "):
             del node["description"]
     for name, each in node.get("properties", {}).items():
-        each["title"] = titled(name)
+        if isinstance(each, dict):
+            each["title"] = titled(name)
+            _take_null(each)
+            if each.get("type") == "string" and is_secret_name(name):
+                each.update(writeOnly=True, format="password")
+
+
+def _take_null(node: JsonObject) -> None:
+    options = node.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        left = [option for option in options if option != {"type": "null"}]
+        if len(left) == 1:
+            del node["anyOf"]
+            for name, value in left[0].items():
+                node.setdefault(name, value)
+        else:
+            node["anyOf"] = left
 
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_none(each) for name, each in value.items() if each not in (None, "")}
+        return {name: _without_none(each) for name, each in value.items() if each not in (None, "", [], {})}
     return value
 
 

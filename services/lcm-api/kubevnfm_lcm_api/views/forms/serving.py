@@ -1,4 +1,4 @@
-"""``/kubevnfm/v1/packages/{id}/forms/{operation}``: serves the forms."""
+"""``/kubevnfm/v1/packages/{id}/forms/{operation}`` and ``/kubevnfm/v1/forms/{kind}``: serves the forms."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from aiohttp import web
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_sol.lcm import InstantiationState
 
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.forms.facts import check_package, check_task, read_facts
+from kubevnfm_lcm_api.views.forms.kinds import KINDS, VIM, form_of
 from kubevnfm_lcm_api.views.forms.operations import FORMS
 from kubevnfm_lcm_api.views.forms.schemas import titled
 from kubevnfm_lcm_api.views.instance_rows import PREFIX
@@ -23,6 +26,24 @@ _INSTANCE: Final = "instance"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _WITHOUT_INSTANCE: Final = frozenset({"create", "instantiate"})
 _ANY_STATE: Final = frozenset({"create", "modify"})
+
+
+class FormKind(Shown):
+    """A form that needs no package."""
+
+    kind: str
+    title: str
+    method: str
+    """That of the request that it is for."""
+    path: str
+    """That of the request; names in braces stand for what is changed."""
+    href: str
+
+
+class FormKinds(Shown):
+    """The forms that need no package."""
+
+    items: list[FormKind]
 
 
 async def show(request: web.Request) -> web.Response:
@@ -52,6 +73,26 @@ async def show(request: web.Request) -> web.Response:
     return web.Response(text=await asyncio.to_thread(form), content_type="application/json")
 
 
+async def list_kinds(request: web.Request) -> web.Response:
+    """GET forms: what is made without a package, each with its request."""
+    root = f"{api_root(request)}{PREFIX}/forms"
+    found = [
+        FormKind(kind=name, title=kind.title, method=kind.method, path=kind.path, href=f"{root}/{name}")
+        for name, kind in KINDS.items()
+    ]
+    return web.json_response({"items": [each.model_dump() for each in found]})
+
+
+async def show_kind(request: web.Request) -> web.Response:
+    """GET forms/{kind}: the JSON Schema of the request's body."""
+    name = request.match_info["kind"]
+    kind = KINDS.get(name)
+    if kind is None:
+        raise NotFound(f"there is no form {name}; there are {', '.join(KINDS)}")
+    form = {"$schema": _DIALECT, **await form_of(kind, request), "title": kind.title}
+    return web.Response(text=json.dumps(form), content_type="application/json")
+
+
 async def _instance(request: web.Request, operation: str) -> InstanceRecord | None:
     instance_id = request.query.get(_INSTANCE)
     if instance_id is None:
@@ -71,4 +112,12 @@ def routes() -> list[Route]:
         409: "The instance is not in a state for it, or the package is not ONBOARDED",
     }
     summary = "Describe the body of a request by a JSON Schema"
-    return [Route("Views", "GET", one, show, summary, answers, query=query, refusals=refusals)]
+    kinds, kind = f"{PREFIX}/forms", f"{PREFIX}/forms/{{kind}}"
+    listed = {200: Answer("What is made without a package, each with its request", FormKinds)}
+    of_vim = (Parameter(VIM, "The VIM that the request changes, for vim-change"),)
+    away = {404: "No such form or VIM", 503: "The service that judges the request does not answer"}
+    return [
+        Route("Views", "GET", one, show, summary, answers, query=query, refusals=refusals),
+        Route("Views", "GET", kinds, list_kinds, "List the forms that need no package", listed),
+        Route("Views", "GET", kind, show_kind, summary, answers, query=of_vim, refusals=away),
+    ]

@@ -1,0 +1,184 @@
+"""Forms of what needs no package, compared with what judges the requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from callers.forms import broken, faults, validator
+from kubevnfm_clients.multicloud.links import LinkRequest
+from kubevnfm_clients.multicloud.types import MultiCloudType
+from kubevnfm_infra_k8s.domain.links.types import read_spec
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, Unprocessable
+from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.views.forms.kinds import KINDS
+from kubevnfm_vim_registry.domain import requests
+from kubevnfm_vim_registry.domain.forms import vim_forms
+from worlds.lcm_world import World
+from worlds.link_specs import SPECS
+
+PASSWORD: Final = {"username": "u", "user_domain_name": "Default", "password": "p"}
+CREDENTIAL: Final = {"application_credential_id": "i", "application_credential_secret": "s"}
+PROJECT: Final = {"name": "nfv", "project_domain_name": "Default"}
+CLOUD: Final = {"name": "cloud", "type": "openstack", "auth_url": "http://keystone:5000/v3"}
+CLUSTER: Final = {"name": "site", "type": "kubernetes", "auth_url": "https://api:6443"}
+TOKEN: Final = {"bearer_token": "t", "ssl_ca_cert": "system"}
+AUTHENTICATION: Final = {"authType": ["BASIC"], "paramsBasic": {"userName": "u", "password": "p"}}
+
+BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cloud-region": {
+        "cloud_owner": "op", "cloud_region": "edge", "kubeconfig": "YQ==", "labels": {"a": "b"}, "protected_namespaces": ["kube-system"],
+        "token_request": {"namespace": "ns", "service_account": "vnfm", "expiration_s": 600},
+    },
+    "cloud-region-change": {"labels": {"a": "b"}, "kv": {"x": 1}},
+    "cloud-region-kubeconfig": {"kubeconfig": "YQ==", "oidc": {"token_url": "https://idp/token", "client_id": "c", "client_secret": "s"}},
+    "virtual-link-reference": {"namespaces": ["ns"]},
+    "persistent-volume": {
+        "cloud_region_id": "op/edge", "name": "data", "size": "1Gi", "access_modes": ["ReadWriteOnce"], "labels": {"a": "b"},
+        "source": {"local": {"path": "/data", "nodes": ["n1"]}},
+    },
+    "persistent-volume-change": {"size": "2Gi"},
+    "order": {
+        "cloud_region_id": "op/edge", "csar_id": "p", "namespace": "ns", "values": {"a": 1}, "release_name": "vnf",
+        "networks": [{"vdu_id": "app", "virtual_link_id": "l"}], "volumes": [{"persistent_volume_id": "v", "claim_name": "data"}],
+    },
+    "order-change": {"vnf_instance_name": "x", "values": {"a": 2}},
+    "subscription": {
+        "callbackUri": "http://nfvo/n", "verbosity": "SHORT", "authentication": AUTHENTICATION,
+        "filter": {"operationTypes": ["SCALE"], "vnfInstanceSubscriptionFilter": {"vnfInstanceIds": ["i"]}},
+    },
+    "package-subscription": {"callbackUri": "http://nfvo/n", "filter": {"vnfdId": ["v"]}},
+    "change-subscription": {
+        "callback_url": "http://osm/n", "min_notify_interval": 5, "authentication": AUTHENTICATION, "filter": {"types": ["vim.reachable"]},
+    },
+}  # fmt: skip
+LOGINS: Final = [
+    {**CLOUD, "auth_cred": PASSWORD, "vim_project": PROJECT, "extra": {"interface": "public", "region": "r"}},
+    {**CLOUD, "auth_cred": CREDENTIAL},
+    {**CLOUD, "auth_cred": {"user_id": "u", "password": "p", "cert_verify": "False"}, "vim_project": {"id": "x"}},
+    {**CLUSTER, "auth_cred": TOKEN, "vim_project": {"name": "default"}},
+    {**CLUSTER, "auth_url": "http://api", "auth_cred": {"username": "u", "password": "p"}},
+    {**CLUSTER, "auth_cred": {"oidc_token_url": "https://i", "client_id": "c", "client_secret": "s", "ssl_ca_cert": "None"}},
+]  # fmt: skip
+
+
+def judged(body: Any) -> None:
+    """Check a VIM as its registration does."""
+    vim = body.get("vim") if isinstance(body, dict) else None
+    if not isinstance(vim, dict):
+        raise InvalidInput("vim", "an object expected")
+    requests.check_names(vim)
+    kind = requests.vim_type(vim)
+    for name, default in (("name", None), ("tenant_id", "default"), ("description", "")):
+        requests.text(vim, name, default=default)
+    requests.flag(vim, "is_default")
+    requests.extra_attributes(vim, kind)
+    requests.vim_project(vim, kind, requests.auth_cred(vim, kind))
+
+
+def taken(form: dict[str, Any], body: Any, check: Callable[[Any], object], least: int) -> dict[str, Any]:
+    """Return the bodies that the form refuses and the check does not; ``least``: how many it refuses at least."""
+    assert faults(form, body) == []
+    check(body)
+    found, number = {}, 0
+    for place, wrong in broken(form, form, body):
+        number += 1
+        try:
+            check(wrong)
+        except (InvalidInput, Unprocessable):
+            continue
+        found[place] = wrong
+    assert number >= least
+    return found
+
+
+async def test_what_a_form_refuses_the_request_refuses(world: World) -> None:
+    """API-163: of everything that is made without a package; each form is listed with its request."""
+    world.vims.add("site", "kubernetes", description="d")
+    listed = (await world.call("GET", "/kubevnfm/v1/forms")).must(200).json["items"]
+    assert [(each["kind"], each["href"].endswith(f"/forms/{each['kind']}")) for each in listed] == [
+        (kind, True) for kind in KINDS
+    ]
+    routes = {
+        (method.upper(), path)
+        for document in ("/openapi.json", "/multicloud/v1/openapi.json")
+        for path, methods in (await world.call("GET", document)).must(200).json["paths"].items()
+        for method in methods
+    }
+    forms = {}
+    for each in listed:
+        assert (each["method"], each["path"]) in routes
+        params = {"vim": "site"} if each["kind"] == "vim-change" else {}
+        form = (await world.call("GET", f"/kubevnfm/v1/forms/{each['kind']}", params=params)).must(200).json
+        validator(form)
+        assert all(each.get("title") for each in form["properties"].values())
+        forms[each["kind"]] = form
+    for kind, body in BODIES.items():
+        assert (kind, taken(forms[kind], body, partial(read, kind), 2)) == (kind, {})
+    for vim in LOGINS:
+        assert taken(forms["vim"], {"vim": vim}, judged, 15) == {}
+    for kind, spec in SPECS.values():
+        body = {"cloud_region_id": "op/edge", "name": "net", "type": kind, "spec": as_in_forms(spec)}
+        assert (kind, taken(forms["virtual-link"], body, read_link, 4)) == (kind, {})
+    (await world.call("GET", "/kubevnfm/v1/forms/vim-change")).problem(400)
+    (await world.call("GET", "/kubevnfm/v1/forms/vim-change", params={"vim": "none"})).problem(404)
+    (await world.call("GET", "/kubevnfm/v1/forms/none")).problem(404)
+    world.links.failure = OutsideUnavailable("infra-k8s", "no answer")
+    without = (await world.call("GET", "/kubevnfm/v1/forms/virtual-link")).must(200).json
+    assert without["properties"].keys() == forms["virtual-link"]["properties"].keys()
+
+
+def as_in_forms(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a spec without the spellings that are not in forms: a truth value for ``on``, a text for a list, a CIDR for a subnet."""
+    found = dict(spec)
+    if found.get("spoofChk") is True:
+        found["spoofChk"] = "on"
+    if isinstance(found.get("gateway"), str) and "cidrBlock" in found:
+        found["gateway"] = found["gateway"].split(",")
+    subnets = found.get("subnets")
+    if isinstance(subnets, list):
+        found["subnets"] = [{"cidr": each} if isinstance(each, str) else each for each in subnets]
+    return found
+
+
+def read(kind: str, body: Any) -> None:
+    model = KINDS[kind].model
+    assert model is not None
+    if issubclass(model, MultiCloudType):
+        parsed(model, body)
+    else:
+        parse(model, body)
+
+
+def read_link(body: Any) -> None:
+    wanted = parsed(LinkRequest, body)
+    read_spec(wanted.type, wanted.spec)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_taken"),
+    [
+        ({"auth_cred": {**PASSWORD, "application_credential_id": "i"}}, False),
+        ({"auth_cred": {"username": "u", "password": "p"}}, False),
+        ({"vim_project": {"name": "nfv"}}, False),
+        ({"auth_cred": CREDENTIAL, "vim_project": {}}, True),
+        ({"extra": {"interface": "secret"}}, False),
+        ({"extra": {"capi": {}}}, False),
+        ({"extra": {"mine": [1]}}, True),
+        ({"auth_url": "ftp://keystone"}, False),
+        ({**CLUSTER, "auth_cred": {"bearer_token": "t"}}, False),
+        ({**CLUSTER, "auth_cred": {"client_certificate": "c", "ssl_ca_cert": "system"}}, False),
+        ({**CLUSTER, "auth_cred": TOKEN, "vim_project": {"name": 7}}, False),
+    ],
+)
+def test_the_form_of_a_vim_says_which_login_is_complete(changes: Mapping[str, Any], is_taken: bool) -> None:
+    """API-163: as the registration judges it."""
+    body = {"vim": {**CLOUD, "auth_cred": PASSWORD, "vim_project": PROJECT, **changes}}
+    form = {"properties": {"vim": vim_forms()["new"]}}
+    assert (faults(form, body) == []) is is_taken
+    with nullcontext() if is_taken else pytest.raises(InvalidInput):
+        judged(body)
