@@ -68,7 +68,7 @@ class Event(Message):
     """States what is true now."""
 
     by: ClassVar[str] = ""
-    """The service that publishes it, set by ``by=``, or `EVERY_WORKER`; a reply is published by its command's service too."""
+    """The service that publishes it, set by ``by=``, `EVERY_WORKER` or `EVERY_SERVICE`; a reply is published by its command's service too."""
 
     def __init_subclass__(cls, kind: str = "", by: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(kind=kind, **kwargs)
@@ -78,6 +78,8 @@ class Event(Message):
 
 EVERY_WORKER: Final = "every worker"
 """As ``by=``: the event reports on any command, so each service that handles commands publishes it."""
+EVERY_SERVICE: Final = "every service"
+"""As ``by=``: the event reports on the service itself."""
 
 
 class Command(Message):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubevnfm_events.base import EVERY_WORKER, MESSAGES, Command, Event, Message
+from kubevnfm_events.base import EVERY_SERVICE, EVERY_WORKER, MESSAGES, Command, Event, Message
 from kubevnfm_events.common import CancelStep, CommandFailed
 
 _PACKAGE = __name__.partition(".")[0]
@@ -53,8 +53,8 @@ def cancel_commands() -> Mapping[str, type[CancelStep]]:
 
 def services() -> Sequence[str]:
     """Return the services that handle a command or publish an event, sorted."""
-    publishers = {event.by for event in messages() if issubclass(event, Event) and event.by != EVERY_WORKER}
-    return sorted({COMMANDER} | {command.service for command in commands()} | publishers - {""})
+    publishers = {event.by for event in messages() if issubclass(event, Event)} - {EVERY_WORKER, EVERY_SERVICE, ""}
+    return sorted({COMMANDER} | {command.service for command in commands()} | publishers)
 
 
 def published_by(service: str) -> Sequence[type[Event]]:
@@ -65,5 +65,5 @@ def published_by(service: str) -> Sequence[type[Event]]:
         event
         for event in messages()
         if issubclass(event, Event)
-        and (event in answers or event.by == service or (event.by == EVERY_WORKER and bool(own)))
+        and (event in answers or event.by in {service, EVERY_SERVICE} or (event.by == EVERY_WORKER and bool(own)))
     ]

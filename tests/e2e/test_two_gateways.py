@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
+from collections.abc import Mapping
 from itertools import cycle
 
 import pytest
 from callers.user import FORCEFUL, User, sample_body
 from patience import until, until_true
 from servers.installations import SixInstallation
+from servers.six_processes import SERVICES
 from servers.subscriber import Subscriber
 
 pytestmark = pytest.mark.server
@@ -21,7 +24,9 @@ REPORTS = ('"turn_lost"', '"notification_not_taken"', '"notifications_postponed"
 
 
 async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation) -> None:
-    """API-074: each subscriber gets every notification in order: once, or more if it cannot be known."""
+    """API-074: each subscriber gets every notification in order: once, or more if it cannot be known. Each gateway knows the processes
+    of all services, and that one was killed.
+    """
     url, twin = six.start_twin("lcm-api")
     try:
         async with User(six) as one, User(six, url=url) as other, Subscriber.listening() as subscriber:
@@ -54,16 +59,34 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
             except TimeoutError:
                 pytest.fail(f"received {repeats.most_common(5)}, reported {reports_of(six)}")
 
+            for user in (one, other):
+                seen = await until(lambda user=user: processes_of(user, dict.fromkeys(SERVICES, 1) | {"lcm-api": 2}))  # type: ignore[misc]
+                assert {state for found in seen.values() for state in found} == {"ready"}
             begun = await asyncio.gather(*(one.start(i, "terminate", FORCEFUL) for i in ids))
             twin.kill()
+            killed_at = time.monotonic()
             for operation in begun:
                 assert (await one.rest(operation))["state"] == "COMPLETED"
             for instance_id in ids:
                 assert await states(subscriber, instance_id, 6) == STATES * 2
                 await one.delete(instance_id)
             (await one.lcm("DELETE", subscription)).must(204)
+
+            async def is_away() -> bool:
+                found = await processes_of(one, {"lcm-api": 2})
+                return found is not None and sorted(found["lcm-api"]) == ["away", "ready"]
+
+            await until_true(is_away)
+            assert time.monotonic() - killed_at < 60, "30 s, and those of a loaded machine"
     finally:
         twin.stop()
+
+
+async def processes_of(user: User, wanted: Mapping[str, int]) -> Mapping[str, list[str]] | None:
+    """Return the states of the processes of each service, if there are as many as wanted."""
+    view = (await user.call("GET", "/kubevnfm/v1/services")).must(200).json
+    found = {each["name"]: [process["state"] for process in each["processes"]] for each in view["services"]}
+    return found if all(len(found[name]) == count for name, count in wanted.items()) else None
 
 
 def reports_of(six: SixInstallation) -> Counter[str]:

@@ -32,6 +32,7 @@ from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVim
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
+from kubevnfm_events.contract import services
 from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import PolicySettings
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
@@ -54,6 +55,7 @@ from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import RunningVimRegistry, vim_registry
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.reports import Process, reporting
 from kubevnfm_worker.steady import steady_clock
 from pydantic import SecretStr
 
@@ -77,15 +79,14 @@ class SingleNode:
 @asynccontextmanager
 async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     """Yield the running services; leaving the block ends them, and unfinished work continues at the next start."""
-    ring = keys.key_ring(settings.data_dir)
-    token = keys.internal_token(settings.data_dir)
+    ring, token = keys.key_ring(settings.data_dir), keys.internal_token(settings.data_dir)
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
     scheme = "http" if settings.server_tls is None else "https"
     async with (
         _bound(*["127.0.0.1"] * 4, *([] if settings.port else [settings.host])) as sockets,
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
-        _backends(bus, store, ring, sockets) as backends,
+        _backends(settings, bus, store, ring, sockets) as backends,
         internal_session(settings.internal_tls) as session,
         AsyncExitStack() as starting,
     ):
@@ -151,6 +152,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 # Their own listeners have ports that the system chose.
                 metrics=HttpMetrics(session, {"infra-k8s": objects_url, "credentials-receiver": credentials_url}),
             ),
+            reporting(backends),
         ):
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, receiver=credentials_url, data_dir=str(settings.data_dir))
@@ -159,11 +161,16 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
 
 @asynccontextmanager
 async def _backends(
-    bus: InProcessBus, store: SqliteStore, ring: KeyRing, sockets: Mapping[tuple[str, int], socket.socket]
+    settings: Settings,
+    bus: InProcessBus,
+    store: SqliteStore,
+    ring: KeyRing,
+    sockets: Mapping[tuple[str, int], socket.socket],
 ) -> AsyncIterator[Backends]:
     """Yield the backends. The process has locked the database, so all leases of others in it are those of ended processes."""
     async with steady_clock(store) as clock:
-        yield Backends(bus, store, ring, clock, owners=Owners(is_alone=True), sockets=sockets)
+        process = Process([*services()], [settings.data_dir])
+        yield Backends(bus, store, ring, clock, owners=Owners(is_alone=True), sockets=sockets, process=process)
 
 
 def _receiver_settings(

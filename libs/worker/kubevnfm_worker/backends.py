@@ -10,6 +10,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
+from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.http import add_health, serving
 from kubevnfm_kit.json_types import JsonObject
@@ -20,11 +21,14 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
 from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.reports import Process, trouble_of_code, trouble_of_parked, troubles_of_disks, troubles_of_store
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
 
 _PARKED: Final = "parkedCommands"
+PACKAGE_CODE: Final = "packageCode"
+"""The state that says how code of packages is run."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,22 @@ class Backends:
 
     sockets: Mapping[tuple[str, int], socket.socket] = field(default_factory=dict)
     """Sockets that have their address already, by host and port; the listener of that address takes over its socket."""
+    process: Process = field(default_factory=Process)
+    """The process that all of this belongs to."""
 
     async def is_ready(self) -> bool:
         """Return whether the database and the broker answer: what ``/health/ready`` reports."""
         return await self.store.is_ready() and await self.bus.is_ready()
+
+    async def report(self, *, has_ended: bool = False) -> ServiceReported:
+        """Return the state of this process for the other processes: what it lacks, and whether it can work without that."""
+        troubles = await troubles_of_store(self.store.is_ready)
+        if not await self.bus.is_ready():
+            troubles.append(Trouble(part="broker", text="The message broker does not answer."))
+        parked = [each for found in self._parked.values() for each in found]
+        troubles += [*trouble_of_code(self.states.get(PACKAGE_CODE)), *trouble_of_parked(parked)]
+        troubles += await troubles_of_disks(self.process.folders)
+        return self.process.report(troubles, has_ended=has_ended)
 
     async def ensure_indexes(self, indexes: Mapping[str, Sequence[Index]]) -> None:
         """Create the indexes of each collection that are missing. Raises StoreUnavailable."""

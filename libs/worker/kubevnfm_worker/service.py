@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from kubevnfm_bus.rabbit import RabbitBus
@@ -20,11 +21,14 @@ from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import UnsupportedServer
 
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.reports import reporting
 from kubevnfm_worker.steady import steady_clock
 
 S = TypeVar("S", bound=ProcessSettings)
 Wiring = Callable[[S, Backends, Peers], AbstractAsyncContextManager[object]]
 """Enters the service: consuming and serving while the block lasts."""
+_FOLDERS = ("data_dir", "cache_dir")
+"""The settings with the folders of services."""
 
 
 def run_service(service: str, settings_class: type[S], wiring: Wiring[S]) -> None:
@@ -53,6 +57,18 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
             settings.amqp_url.get_secret_value(), service=service, key_ring=ring, declares=settings.amqp_declares
         ) as bus,
         steady_clock(store) as clock,
-        wiring(settings, Backends(bus, store, ring, clock), Peers(settings.token_for, session)),
+        _reported(service, settings, wiring, Backends(bus, store, ring, clock), Peers(settings.token_for, session)),
     ):
+        yield
+
+
+@asynccontextmanager
+async def _reported(
+    service: str, settings: S, wiring: Wiring[S], backends: Backends, peers: Peers
+) -> AsyncIterator[None]:
+    """Enter the service, and report that it runs while it does."""
+    backends.process.services.append(service)
+    named = (getattr(settings, name, None) for name in _FOLDERS)
+    backends.process.folders.extend(folder for folder in named if isinstance(folder, Path))
+    async with wiring(settings, backends, peers), reporting(backends):
         yield

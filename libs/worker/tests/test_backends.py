@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from aiohttp import web
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
+from kubevnfm_events.queues import SERVICE_STATES
+from kubevnfm_events.services import ServiceReported
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
-from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
+from kubevnfm_worker.reports import reporting
 from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
 
@@ -49,6 +53,30 @@ async def test_the_listener_has_health_endpoints_beside_the_application(store: M
             assert (await session.get(f"{url}/health/ready")).status == 503
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get(f"{url}/greeting")
+
+
+async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(store: MoodyStore, tmp_path: Path) -> None:
+    heard = asyncio.Queue[ServiceReported]()
+
+    async def hear(envelope: Envelope[Message]) -> None:
+        assert isinstance(envelope.data, ServiceReported)
+        heard.put_nowait(envelope.data)
+
+    async with InProcessBus(RING) as bus, bus.watch_events(SERVICE_STATES, hear):
+        backends = Backends(bus, store, RING, states={PACKAGE_CODE: "refused"})
+        backends.process.services.append(SERVICE)
+        backends.process.folders += [tmp_path, tmp_path / "not-there"]
+        store.is_down = True
+        async with reporting(backends):
+            first = await heard.get()
+        last = await heard.get()
+    assert [(each.part, each.is_blocking) for each in first.troubles] == [("store", True), ("sandbox", False)]
+    assert (first.services, first.pid, first.has_ended) == ((SERVICE,), os.getpid(), False)
+    assert (last.process, last.has_ended) == (first.process, True)
+    # Without a broker neither the reports nor the end of the process wait for it.
+    async with asyncio.timeout(30):
+        async with reporting(Backends(bus, store, RING)):
+            pass
 
 
 async def test_indexes_of_several_collections_are_created(store: MoodyStore) -> None:

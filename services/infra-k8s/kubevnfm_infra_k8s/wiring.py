@@ -37,7 +37,7 @@ from kubevnfm_events.objects import (
 from kubevnfm_events.vnfcs import ReadVnfcs
 from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import ClientTls, client_context
-from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
@@ -140,7 +140,7 @@ async def infra_k8s(
     await _ensure_indexes(settings, backends)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     releases, helm = documents.StoredReleases(store), HelmProgram(settings.helm, key_ring, settings.chart_limits)
-    backends.states["packageCode"] = await helm.state()
+    backends.states[PACKAGE_CODE] = await helm.state()
     async with (
         KubernetesClusters.open(
             key_ring, networks, per_s=settings.region_requests_per_s, burst=settings.region_burst

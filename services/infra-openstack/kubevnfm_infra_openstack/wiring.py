@@ -20,7 +20,7 @@ from kubevnfm_events.stacks import (
     ScaleResources,
 )
 from kubevnfm_sandbox.runs import Limits
-from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
@@ -56,7 +56,7 @@ async def infra_openstack(
             trust_packages=settings.trust_packages,
         )
     )
-    backends.states["packageCode"] = await user_data.state()
+    backends.states[PACKAGE_CODE] = await user_data.state()
     async with OpenStackClouds(key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s) as clouds:
         orders, grace = StackOrders(flavours, user_data, key_ring, settings.default_zone), GracePeriods(store, clock)
         handlers = InfraOpenstackHandlers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
@@ -50,10 +50,12 @@ from kubevnfm_lcm_api.page import sessions as page_sessions
 from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
 from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
+from kubevnfm_lcm_api.views.shown_settings import shown_settings
 
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
@@ -124,6 +126,7 @@ async def lcm_api(
             backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
+        siblings = Siblings(backends.clock, backends.report)
         way = proxies(settings, settings.host, public_url=settings.public_url)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
@@ -139,7 +142,7 @@ async def lcm_api(
             partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
-            partial(add_views, services=_views(backends, subjects[2], vims, ends)),
+            partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
@@ -150,6 +153,7 @@ async def lcm_api(
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
             ends.watching(backends.bus),
+            siblings.watching(backends.bus),
             background(groups=groups.run(), **rest),
             serving(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
@@ -170,11 +174,23 @@ def _removals(backends: Backends, sessions: StoredSessions) -> Mapping[str, Coro
 
 
 def _views(
-    backends: Backends, events: notifications.NotificationParts, vims: Vims, ends: OperationEnds
+    settings: Settings,
+    backends: Backends,
+    events: notifications.NotificationParts,
+    vims: Vims,
+    ends: OperationEnds,
+    siblings: Siblings,
 ) -> ViewServices:
-    runs = EarlierRuns(backends.store)
     return ViewServices(
-        events.services.feed.position, stream_operation, vims, runs, backends.bus.is_ready, ends, Followers()
+        sequence=events.services.feed.position,
+        operation_events=stream_operation,
+        vims=vims,
+        earlier_runs=EarlierRuns(backends.store),
+        is_broker_ready=backends.bus.is_ready,
+        ends=ends,
+        followers=Followers(),
+        siblings=siblings,
+        settings=cache(partial(shown_settings, settings)),
     )
 
 

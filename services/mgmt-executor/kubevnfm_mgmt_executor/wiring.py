@@ -22,7 +22,7 @@ from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import machine_cas
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
-from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.cluster_addresses import serves_at
@@ -103,7 +103,7 @@ async def mgmt_executor(
         )
     )
     grants = GrantedAddresses(networks, ssh_port=settings.ssh_port)
-    backends.states["packageCode"] = await scripts.state()
+    backends.states[PACKAGE_CODE] = await scripts.state()
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
     worker.handle(ForgetInstance, handlers.forget_instance)

@@ -46,6 +46,9 @@ class MoodyStore(WatchedStore):
     on_state: Callable[[str], None] | None = None
     """Gets the state of each record of a command when it was written."""
 
+    async def is_ready(self) -> bool:
+        return not self.is_down and await super().is_ready()
+
     def before_write(self) -> None:
         self._check()
         self.writes += 1

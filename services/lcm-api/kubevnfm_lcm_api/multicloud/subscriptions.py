@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, Page
 from kubevnfm_events.changes import ChangeType
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
@@ -129,7 +130,7 @@ async def create(request: web.Request) -> web.Response:
     subscription_id = None if seed is None else derived_id("multicloud-subscription", seed)
     subscriptions = request.app[SUBSCRIPTIONS]
     try:
-        made = await pointed(subscriptions, asked, subscription_id)
+        made = await pointed(subscriptions, asked, request[CALLER].subject, subscription_id)
     except AlreadyExists:
         # A run of the same request before a crash has made it.
         assert subscription_id is not None
@@ -139,11 +140,11 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def pointed(
-    subscriptions: Subscriptions, asked: ChangeSubscriptionRequest, subscription_id: str | None
+    subscriptions: Subscriptions, asked: ChangeSubscriptionRequest, by_caller: str, subscription_id: str | None
 ) -> JsonMapping:
     """Return the new subscription. Raises Unprocessable at the members of the body; AlreadyExists."""
     try:
-        return await subscriptions.create(asked, "multicloud", subscription_id=subscription_id)
+        return await subscriptions.create(asked, "multicloud", by_caller=by_caller, subscription_id=subscription_id)
     except CallbackRefused as error:
         member, _, reason = str(error).partition(": ")
         raise Unprocessable("callback_url" if member == "callbackUri" else member, reason) from error

@@ -10,13 +10,15 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.notifications.domain.callback import Refused, Taken, Untaken
 
+FAILING_SINCE = "failingSince"
+"""The path of the time since which the subscriber has accepted nothing; absent: it has accepted the last notification."""
 _DROPPED, _NOTIFIED = "lastDropped", "lastNotified"
 # They are beside the other facts, as earlier versions read `delivery` and know no further one in it.
 
 
 @dataclass
 class DeliveryRecord:
-    """The subscription's ``delivery``, and beside it ``lastDropped`` and ``lastNotified``."""
+    """The subscription's ``delivery``, and beside it ``lastDropped``, ``lastNotified`` and ``failingSince``."""
 
     failures: int = 0
     """In a row."""
@@ -30,6 +32,8 @@ class DeliveryRecord:
     """When the last notification was sent, whatever became of it."""
     notified_status: int | None = None
     """The status that was answered; None: there was no answer."""
+    failing_since: str = ""
+    """When the first of the notifications was sent that were not accepted, without one that was; empty: the last one was."""
 
     @classmethod
     def from_subscription(cls, subscription: Stored) -> DeliveryRecord:
@@ -40,26 +44,29 @@ class DeliveryRecord:
             counted=subscription.body.get(_DROPPED, ""),
             notified_at=last.get("at", ""),
             notified_status=last.get("status"),
+            failing_since=subscription.body.get(FAILING_SINCE, ""),
         )
 
     def fields(self) -> JsonObject:
-        """Return the attributes of the subscription to store."""
+        """Return the attributes of the subscription to store; None: it is to have none."""
         facts = {name: value for name, value in vars(self).items() if value is not None}
         at, status = facts.pop("notified_at"), facts.pop("notified_status", None)
         last = {_NOTIFIED: {"at": at, "status": status}} if at else {}
-        return {_DROPPED: facts.pop("counted"), "delivery": facts, **last}
+        since = facts.pop("failing_since") or None
+        return {_DROPPED: facts.pop("counted"), "delivery": facts, FAILING_SINCE: since, **last}
 
     def note(self, answer: Taken | Untaken | Refused, at: str) -> None:
         """Note what the subscriber has answered."""
         self.notified_at, self.notified_status = at, answer.status
         if not isinstance(answer, Taken):
             self.last_failure_at, self.last_failure = at, answer.reason
+            self.failing_since = self.failing_since or at
         if isinstance(answer, Untaken):
             self.failures += 1
 
     def delivered(self, entry_id: str, at: str) -> None:
         """Note that a notification is delivered; a process that died may have counted it as dropped."""
-        self.failures, self.last_success_at = 0, at
+        self.failures, self.last_success_at, self.failing_since = 0, at, ""
         if self.counted == entry_id:
             self.dropped, self.counted = self.dropped - 1, ""
 

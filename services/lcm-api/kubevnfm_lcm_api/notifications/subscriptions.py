@@ -79,11 +79,12 @@ class Subscriptions:
                 await self._store.update(COLLECTION, stored.id, {"keys/types": [ANY_CHANGE]}, where=Exists("createdAt"))
 
     async def create(
-        self, request: SubscriptionRequest, api: ApiName, *, subscription_id: str | None = None
+        self, request: SubscriptionRequest, api: ApiName, *, by_caller: str, subscription_id: str | None = None
     ) -> JsonMapping:
         """Test the callback where SOL wants it, store the subscription; return the document.
 
-        ``subscription_id``: None for a random one. Raises CallbackRefused, InvalidInput, AlreadyExists, Conflict.
+        ``by_caller``: the name of the caller; ``subscription_id``: None for a random one.
+        Raises CallbackRefused, InvalidInput, AlreadyExists, Conflict.
         """
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
@@ -93,6 +94,7 @@ class Subscriptions:
             "id": subscription_id or new_id(),
             "apiVersion": api,
             "createdAt": rfc3339(self._clock.now()),
+            "createdBy": by_caller,
             "keys": request.keys(),
         }
         callback = callback_of(body)
@@ -151,11 +153,15 @@ class Subscriptions:
         stored = await self._store.get(COLLECTION, subscription_id)
         if stored is None:
             raise NotFound(f"subscription {subscription_id} does not exist")
-        pending = by(pendingFor=subscription_id)
+        return await self.delivery_state_of(stored, most=_COUNTED)
+
+    async def delivery_state_of(self, stored: Stored, *, most: int) -> DeliveryState:
+        """Return the state of a subscription's deliveries; at most so many pending ones are counted."""
+        pending = by(pendingFor=stored.id)
         first = await self._store.find(NOTIFICATIONS, Query(pending, sort=Sort("order"), limit=1, exclude=("body",)))
         return DeliveryState(
             stored.body,
-            await self._store.count(NOTIFICATIONS, pending, limit=_COUNTED) if first else 0,
+            await self._store.count(NOTIFICATIONS, pending, limit=most) if first else 0,
             first[0].body["queuedAt"] if first else None,
         )
 

@@ -92,7 +92,7 @@ class Turns:
                     return
 
     async def record(self, subscription_id: str, facts: JsonMapping) -> bool:
-        """Store facts about the subscription during the turn; return False if the turn was lost before."""
+        """Store facts about the subscription during the turn, of None: remove them; return False if the turn was lost before."""
         return await self._update(subscription_id, facts, unset=())
 
     async def end(
@@ -109,9 +109,15 @@ class Turns:
         return await self._update(subscription_id, fields, unset=unset)
 
     async def _update(self, subscription_id: str, fields: JsonMapping, *, unset: Sequence[str]) -> bool:
+        facts = {name: value for name, value in fields.items() if value is not None}
+        none = [name for name, value in fields.items() if value is None]
         try:
             await self._store.update(
-                COLLECTION, subscription_id, fields, unset=unset, where=Compare("turn/owner", Op.EQ, [self._me])
+                COLLECTION,
+                subscription_id,
+                facts,
+                unset=[*unset, *none],
+                where=Compare("turn/owner", Op.EQ, [self._me]),
             )
         # The subscription was deleted, or another process has taken over.
         except RevisionConflict:

@@ -25,6 +25,7 @@ from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, Notifications
+from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.notifications.domain import subscription
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed
 from kubevnfm_lcm_api.notifications.event_log import EventLog
@@ -38,6 +39,8 @@ OUTBOXES = (NOTIFICATIONS,)
 INDEXES = {
     subscription.COLLECTION: [
         Index(["createdAt"]),
+        Index(["apiVersion", "createdAt"]),
+        Index([FAILING_SINCE], sparse=True),
         Index(["keys/types"]),
         Index([subscription.ONAP_INSTANCE], sparse=True),
         Index([f"metadata/{SITE_MARK}", "metadata/name", "createdAt"]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id
@@ -62,7 +63,7 @@ async def create(request: web.Request) -> web.Response:
         raise Conflict(f"the instance has {_MOST} subscriptions, the most allowed")
     own_id = _id(vnf, asked.onap.name)
     try:
-        made = await subscriptions.create(asked, "onap", subscription_id=own_id)
+        made = await subscriptions.create(asked, "onap", by_caller=request[CALLER].subject, subscription_id=own_id)
     except AlreadyExists as error:
         raise Conflict(f"the instance has a subscription {asked.onap.name} already") from error
     except (CallbackRefused, InvalidInput) as error:

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from aiohttp import web
 
 from kubevnfm_lcm_api.http.routes import add_routes
-from kubevnfm_lcm_api.views import instances, logs, operation_list, operations, packages, search, topology, vims
+from kubevnfm_lcm_api.views import (
+    instances,
+    logs,
+    operation_list,
+    operations,
+    packages,
+    processes,
+    search,
+    subscriptions,
+    topology,
+    vims,
+)
 from kubevnfm_lcm_api.views.forms import serving as forms
 from kubevnfm_lcm_api.views.services import SERVICES, ViewServices
+
+_SUBJECTS: Final = (
+    operation_list,
+    operations,
+    logs,
+    instances,
+    vims,
+    packages,
+    forms,
+    search,
+    topology,
+    subscriptions,
+    processes,
+)
 
 
 def add_to(app: web.Application, *, services: ViewServices) -> None:
     """Add the views to an application."""
     app[SERVICES] = services
-    for subject in (operation_list, operations, logs, instances, vims, packages, forms, search, topology):
+    for subject in _SUBJECTS:
         add_routes(app, subject.routes())
     app.on_shutdown.append(logs.end_followed)

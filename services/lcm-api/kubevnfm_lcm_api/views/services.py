@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -10,8 +10,10 @@ from aiohttp import web
 from kubevnfm_clients.ports import Vims
 
 from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
+from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
+from kubevnfm_lcm_api.views.shown_settings import SettingShown
 
 
 class OperationEvents(Protocol):
@@ -36,6 +38,9 @@ class ViewServices:
     is_broker_ready: Callable[[], Awaitable[bool]]
     ends: OperationEnds
     followers: Followers
+    siblings: Siblings
+    settings: Callable[[], Sequence[SettingShown]]
+    """Returns those of the gateway."""
 
 
 SERVICES: Final = web.AppKey("views", ViewServices)

@@ -53,6 +53,12 @@ async def subscribe(world: World, subscriber: Subscriber, version: str = "v2", *
     return str(made.json["id"])
 
 
+async def listed(world: World, query: str = "") -> list[dict[str, Any]]:
+    page = (await world.call("GET", f"/kubevnfm/v1/subscriptions{query}")).must(200).json
+    assert page["sequence"]
+    return list(page["items"])
+
+
 def the_instance(**wanted: Any) -> dict[str, Any]:
     return {"vnfInstanceSubscriptionFilter": wanted}
 
@@ -60,6 +66,51 @@ def the_instance(**wanted: Any) -> dict[str, Any]:
 def oauth(subscriber: Subscriber) -> dict[str, Any]:
     params = {"clientId": CLIENT_ID, "clientPassword": CLIENT_PASSWORD, "tokenEndpoint": subscriber.token_endpoint}
     return {"authType": ["OAUTH2_CLIENT_CREDENTIALS"], "paramsOauth2ClientCredentials": params}
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+async def test_all_subscriptions_are_listed_with_their_filters_in_words(world: World, subscriber: Subscriber) -> None:
+    """The newest first, whatever API has made them; values of the address's query are hidden."""
+    instance_id = await world.create()
+    products = [{"vnfProvider": "Acme", "vnfProducts": [{"vnfProductName": "fw"}, {"vnfProductName": "dns"}]}]
+    many = [f"vnf-{number}" for number in range(14)]
+    of_some = the_instance(vnfInstanceNames=many, vnfProductsFromProviders=products)
+    one = await subscribe(
+        world, subscriber, filter={**of_some, "operationTypes": ["SCALE", "HEAL"]}, metadata={"a": "b"}
+    )
+    two = await subscribe(world, subscriber, "v1")
+    package = {"callbackUri": subscriber.uri, "filter": {"vnfdId": ["vnfd\n<b>1"], "usageState": ["IN_USE"]}}
+    (await world.call("POST", "/vnfpkgm/v2/subscriptions", package)).must(201)
+    changes = {
+        "callback_url": f"{subscriber.uri}?token=marked-in-query",
+        "filter": {"types": ["infra.placement.changed"]}, "min_notify_interval": 30,
+    }  # fmt: skip
+    (await world.call("POST", "/multicloud/v1/subscriptions", changes)).must(201)
+    rows = await listed(world)
+    assert [(each["api"], each["filter"]) for each in rows] == [
+        ("multicloud", ["changes infra.placement.changed"]),
+        ("vnfpkgm-v2", ["VNFDs vnfd <b>1", "usage states IN_USE"]),
+        ("v1", []),
+        ("v2", [
+            "operations SCALE, HEAL", f"VNF instances named {', '.join(many[:10])} and 4 more",
+            "products of Acme fw, Acme dns",
+        ]),
+    ]  # fmt: skip
+    assert rows[0]["callbackUri"] == f"{subscriber.uri}?token=***"
+    assert (rows[0]["minNotifyIntervalS"], rows[3]["metadata"]) == (30, {"a": "b"})
+    for each in rows:
+        path = each["_links"]["subscription"]["href"].removeprefix(world.url)
+        (await world.call("GET", path, headers={} if each["api"] == "v1" else None)).must(200)
+    assert [each["id"] for each in await listed(world, "?api=v2")] == [one]
+    first = (await world.call("GET", "/kubevnfm/v1/subscriptions?limit=3")).must(200)
+    assert [each["id"] for each in first.json["items"]][-1] == two
+    rest = (await world.call("GET", first.json["next"].removeprefix(world.url))).must(200).json
+    assert ([each["id"] for each in rest["items"]], rest.get("next")) == ([one], None)
+    for wrong in ("api=v3", "problem=false", "limit=0"):
+        (await world.call("GET", f"/kubevnfm/v1/subscriptions?{wrong}")).problem(400)
+    assert instance_id
 
 
 # --- making them ------------------------------------------------------------------------------------------------------
@@ -440,9 +491,12 @@ async def test_a_subscriber_that_was_down_gets_everything_in_order(world: World)
     async with world.bus.watch_events(["lcm.notifications.delivered"], heard.record):
         async with subscriber.up():
             subscription_id = await subscribe(world, subscriber)
-            assert await deliveries(world, subscription_id) == {
+            first = await deliveries(world, subscription_id)
+            assert first.pop("sequence")
+            assert first.pop("createdAt")
+            assert first == {
                 "id": subscription_id, "callbackUri": subscriber.uri, "state": "IDLE", "pending": 0,
-                "failuresInARow": 0, "dropped": 0,
+                "failuresInARow": 0, "dropped": 0, "api": "v2", "createdBy": "anybody", "filter": [], "health": "ok",
                 "_links": {
                     "self": {"href": f"{world.url}/kubevnfm/v1/subscriptions/{subscription_id}"},
                     "subscription": {"href": f"{world.url}/vnflcm/v2/subscriptions/{subscription_id}"},
@@ -453,10 +507,22 @@ async def test_a_subscriber_that_was_down_gets_everything_in_order(world: World)
         waiting = await deliveries_with(world, subscription_id, pending=4, state="WAITING")
         assert waiting["lastFailure"].startswith("it did not answer")
         assert waiting["nextTryAt"] > waiting["lastFailureAt"]
+        assert waiting["since"] <= waiting["lastFailureAt"]
+        assert "lastStatus" not in waiting
+        assert waiting["text"].startswith("the subscriber does not accept notifications: it did not answer")
+        (failing,) = await listed(world, "?problem=true")
+        assert {**failing, "nextTryAt": "", "since": ""} == {
+            **{name: value for name, value in waiting.items() if name != "sequence"},
+            "nextTryAt": "",
+            "since": "",
+        }
+        assert await listed(world, "?problem=true&api=v1") == []
         async with subscriber.up():
             bodies = await subscriber.has_heard(instance_id, 4)
             state = await deliveries_with(world, subscription_id, pending=0, state="IDLE", failuresInARow=0)
             assert state["lastSuccessAt"] > state["lastFailureAt"]
+            assert (state["health"], state["lastStatus"]) == ("ok", 204)
+            assert await listed(world, "?problem=true") == []
         assert await heard.have_come(1) == [NotificationsDelivered(subscription_id=subscription_id)]
     assert [each.get("operationState") for each in bodies] == [None, "STARTING", "PROCESSING", "COMPLETED"]
 
@@ -610,6 +676,7 @@ async def test_a_notification_that_is_dropped_is_counted_by_the_sender_that_has_
     assert len(subscriber.tried) == 2
     state = await deliveries(world, subscription_id)
     assert (state["dropped"], state["pending"], state["lastFailure"]) == (1, 0, "it answered 400")
+    assert (state["health"], state["text"]) == ("problem", "notifications were given up: it answered 400")
 
 
 @pytest.mark.parametrize(

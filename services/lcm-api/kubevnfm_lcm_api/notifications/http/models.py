@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from kubevnfm_lcm_api.http.models import Link, Linked, Shown
+from kubevnfm_lcm_api.http.models import Link, Shown
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LifecycleChangeFilter
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmNotificationsFilter
 
@@ -30,21 +30,3 @@ class PkgmSubscription(Shown):
     callbackUri: str  # noqa: N815  # as it is on the wire
     filter: PkgmNotificationsFilter | None = None
     links: dict[str, Link] = Field(alias="_links")
-
-
-class DeliveriesView(Linked):
-    """The state of a subscription's deliveries."""
-
-    id: str
-    callbackUri: str  # noqa: N815  # as it is on the wire
-    state: Literal["IDLE", "DELIVERING", "WAITING"]
-    """WAITING: the subscriber has not accepted a notification; the next try is at nextTryAt."""
-    pending: int
-    oldestPendingAt: str | None = None  # noqa: N815  # as it is on the wire
-    failuresInARow: int  # noqa: N815  # as it is on the wire
-    dropped: int
-    """Notifications that were given up since the subscription was created."""
-    lastSuccessAt: str | None = None  # noqa: N815  # as it is on the wire
-    lastFailureAt: str | None = None  # noqa: N815  # as it is on the wire
-    lastFailure: str | None = None  # noqa: N815  # as it is on the wire
-    nextTryAt: str | None = None  # noqa: N815  # as it is on the wire

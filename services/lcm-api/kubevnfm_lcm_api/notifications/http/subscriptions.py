@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import shown_url
 
@@ -55,7 +56,9 @@ class _OfApi:
 
     async def create(self, request: web.Request) -> web.Response:
         wanted = parse(_REQUESTS[self.api], await read_json(request))
-        shown = view(await services(request).subscriptions.create(wanted, self.api), api_root(request))
+        caller = request[CALLER].subject
+        made = await services(request).subscriptions.create(wanted, self.api, by_caller=caller)
+        shown = view(made, api_root(request))
         return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:

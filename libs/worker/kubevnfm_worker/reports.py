@@ -1,0 +1,150 @@
+"""The reports of a process about itself: every 10 s each says over the bus that it runs, and what it lacks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.services import ServiceReported, Trouble
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.run import background
+
+log = structlog.get_logger()
+
+EVERY_S: Final = 10.0
+"""The time from one report to the next."""
+_ANSWER_S: Final = 3.0
+"""How long the database may take to say that it is ready."""
+_PUBLISH_S: Final = 5.0
+"""How long the broker may take: a report that is late is worth nothing, so it is not repeated."""
+_LAST_S: Final = 2.0
+"""How long the end of the process waits for its last report."""
+_LEAST_FREE_BYTES: Final = 512 * 2**20
+_LEAST_FREE_SHARE: Final = 0.02
+_REFUSED: Final = "refused"
+_LONGEST: Final = 512
+
+
+class Reporting(Protocol):
+    """The parts of a process that a report is made from."""
+
+    @property
+    def bus(self) -> MessageBus: ...
+
+    async def report(self, *, has_ended: bool = False) -> ServiceReported:
+        """Return the state of this process now."""
+        ...
+
+
+@dataclass
+class Process:
+    """The running process, and the services in it."""
+
+    services: list[str] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+    """Those that it stores files in."""
+    id: str = field(default_factory=new_id)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def report(self, troubles: Sequence[Trouble], *, has_ended: bool) -> ServiceReported:
+        """Return its report."""
+        return ServiceReported(
+            process=self.id,
+            services=tuple(self.services),
+            host=platform.node()[:128],
+            pid=os.getpid(),
+            version=_version(),
+            started_at=self.started_at,
+            troubles=tuple(troubles),
+            has_ended=has_ended,
+        )
+
+
+@asynccontextmanager
+async def reporting(backends: Reporting) -> AsyncIterator[None]:
+    """Report while the block lasts, at once and then every 10 s, and once more at its end."""
+    try:
+        async with background(reports=_report_forever(backends)):
+            yield
+    finally:
+        await _publish(backends, within_s=_LAST_S, has_ended=True)
+
+
+async def _report_forever(backends: Reporting) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        began_at = loop.time()
+        await _publish(backends, within_s=_PUBLISH_S + _ANSWER_S, has_ended=False)
+        await asyncio.sleep(max(0.0, EVERY_S - (loop.time() - began_at)))
+
+
+async def _publish(backends: Reporting, *, within_s: float, has_ended: bool) -> None:
+    try:
+        async with asyncio.timeout(within_s):
+            report = await backends.report(has_ended=has_ended)
+            source = f"/kubevnfm/{report.services[0]}" if report.services else "/kubevnfm"
+            await backends.bus.publish(Envelope[Message](data=report, source=source, subject=report.process))
+    # The broker is away, or the bus closes with the process: other processes see that by the missing report.
+    except (VnfmError, TimeoutError) as error:
+        log.debug("report_not_published", reason=str(error) or type(error).__name__)
+
+
+async def troubles_of_store(is_ready: Callable[[], Awaitable[bool]]) -> list[Trouble]:
+    """Return the trouble of a database that does not answer."""
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            if await is_ready():
+                return []
+    except TimeoutError:
+        return [Trouble(part="store", text=f"The database has not answered within {_ANSWER_S:.0f} s.")]
+    return [Trouble(part="store", text="The database does not answer.")]
+
+
+def trouble_of_code(package_code: object) -> Iterator[Trouble]:
+    """Yield the trouble of a kernel that does not confine code of packages."""
+    if package_code == _REFUSED:
+        text = "Code of packages is not run, because the kernel cannot confine it: docs/security.md says what it needs."
+        yield Trouble(part="sandbox", text=text, is_blocking=False)
+
+
+def trouble_of_parked(parked: Sequence[object]) -> Iterator[Trouble]:
+    """Yield the trouble of commands that are not handled any more."""
+    if parked:
+        text = f"{len(parked)} commands that ended the process again and again are not handled any more."
+        if len(parked) == 1:
+            text = "A command that ended the process again and again is not handled any more."
+        yield Trouble(part="parked-commands", text=text, is_blocking=False)
+
+
+async def troubles_of_disks(folders: Sequence[Path]) -> list[Trouble]:
+    """Return the troubles of disks that are nearly full."""
+    found: dict[tuple[int, int], Trouble] = {}
+    for folder in folders:
+        try:
+            # In a thread: the folder may be on a slow volume.
+            usage = await asyncio.to_thread(shutil.disk_usage, folder)
+        except OSError:  # not created yet
+            continue
+        if usage.free < _LEAST_FREE_BYTES or usage.free < usage.total * _LEAST_FREE_SHARE:
+            text = f"The disk of {folder} is nearly full: {usage.free / 2**30:.1f} of {usage.total / 2**30:.0f} GiB are free."
+            found[usage.total, usage.used] = Trouble(part="disk", text=text[:_LONGEST], is_blocking=False)
+    return list(found.values())
+
+
+@cache
+def _version() -> str:
+    return version("kubevnfm-worker")

@@ -1,0 +1,40 @@
+"""The processes of the services: that they run, and what they lack."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kubevnfm_events.base import EVERY_SERVICE, Event, Facts
+
+Name = Annotated[str, Field(max_length=128)]
+Part = Literal["store", "broker", "sandbox", "disk", "parked-commands"]
+
+
+class Trouble(Facts):
+    """A part that a process lacks."""
+
+    part: Annotated[str, Field(max_length=64)]
+    """One of `Part`; later versions may have others."""
+    text: Annotated[str, Field(max_length=512)]
+    """One sentence for a person."""
+    is_blocking: bool = True
+    """Whether the process can do nothing without it."""
+
+
+class ServiceReported(Event, kind="service.state.reported", by=EVERY_SERVICE):
+    """A process runs; each says so at its start, every 10 s, and at its end. It is not stored, and not in the event stream."""
+
+    process: Name
+    """Its id: another one after each start."""
+    services: Annotated[tuple[Name, ...], Field(max_length=16)]
+    """The services in it: one, or all in the single process."""
+    host: Name
+    pid: int
+    version: Name
+    started_at: datetime
+    troubles: Annotated[tuple[Trouble, ...], Field(max_length=16)] = ()
+    has_ended: bool = False
+    """It is the last report: the process was stopped."""

@@ -1,0 +1,150 @@
+"""The processes of all services, as this gateway hears of them: each reports every 10 s over the bus.
+
+Nothing is stored: a gateway that has just started knows all within 10 s. A gateway hears its own reports too, so it knows whether
+it hears any: without a broker it says that nothing is known, and not that all others are away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.contract import services
+from kubevnfm_events.queues import SERVICE_STATES
+from kubevnfm_events.services import ServiceReported
+from kubevnfm_kit.clock import Clock
+
+AWAY_AFTER: Final = timedelta(seconds=25)
+"""Two reports are missing, and the third is late."""
+_FORGOTTEN_AFTER: Final = timedelta(minutes=5)
+"""When a process that is away is shown no more, if its service has another one."""
+_MOST: Final = 200
+
+ProcessState = Literal["ready", "not-ready", "away", "unknown"]
+ServiceState = Literal["ready", "not-ready", "away", "missing", "unknown"]
+_BEST_FIRST: Final[Sequence[ProcessState]] = ("ready", "not-ready", "unknown")
+
+
+@dataclass(frozen=True)
+class SeenProcess:
+    """A process of a service."""
+
+    report: ServiceReported
+    state: ProcessState
+    since: datetime
+    """Since when it is in this state: of one that is away, when it reported last."""
+    seen_at: datetime
+    """When it reported last."""
+
+
+@dataclass(frozen=True)
+class SeenService:
+    """A service with its processes."""
+
+    name: str
+    state: ServiceState
+    since: datetime
+    processes: Sequence[SeenProcess]
+
+
+@dataclass
+class _Heard:
+    report: ServiceReported
+    at: datetime
+    is_ready: bool
+    since: datetime
+
+
+@dataclass
+class Siblings:
+    """The processes that this gateway has heard of."""
+
+    clock: Clock
+    own: Callable[[], Awaitable[ServiceReported]]
+    """Returns the state of this process, which is known without the bus."""
+    _heard: dict[str, _Heard] = field(default_factory=dict)
+    _heard_at: datetime | None = None
+    """When any report came last."""
+    _hears_since: datetime | None = None
+    """Since when reports come without a long pause."""
+    _began_at: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began_at = self.clock.now()
+
+    @asynccontextmanager
+    async def watching(self, bus: MessageBus) -> AsyncIterator[None]:
+        """Hear reports while the block lasts."""
+        async with bus.watch_events(SERVICE_STATES, self.hear):
+            yield
+
+    async def hear(self, envelope: Envelope[Message]) -> None:
+        """Note a report."""
+        report, now = envelope.data, self.clock.now()
+        if not isinstance(report, ServiceReported):
+            return
+        if self._heard_at is None or now - self._heard_at > AWAY_AFTER:
+            self._hears_since = now
+        self._heard_at = now
+        before = self._heard.pop(report.process, None)
+        if report.has_ended:
+            return
+        is_ready = _is_ready(report)
+        since = report.started_at if before is None else before.since if before.is_ready is is_ready else now
+        # A process that was started again in its container has the old one's place.
+        for process, each in list(self._heard.items()):
+            if (each.report.host, each.report.pid) == (
+                report.host,
+                report.pid,
+            ) and each.report.started_at < report.started_at:
+                del self._heard[process]
+        # The last is the one that was heard last, so the first is the one that has been silent for the longest time.
+        self._heard[report.process] = _Heard(report, now, is_ready, since)
+        if len(self._heard) > _MOST:
+            del self._heard[next(iter(self._heard))]
+
+    async def services(self) -> Sequence[SeenService]:
+        """Return each service, with those of its processes that are known."""
+        own, now = await self.own(), self.clock.now()
+        before = self._heard.get(own.process)
+        seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != own.process}
+        is_ready = _is_ready(own)
+        since = own.started_at if before is None else before.since if before.is_ready is is_ready else now
+        seen[own.process] = SeenProcess(own, "ready" if is_ready else "not-ready", since, now)
+        named: dict[str, list[SeenProcess]] = {name: [] for name in services()}
+        for each in seen.values():
+            for name in each.report.services or ("lcm-api",):
+                if name in named:
+                    named[name].append(each)
+        return [self._service(name, found, now) for name, found in named.items()]
+
+    def _hears(self, now: datetime) -> bool:
+        """Return whether reports that other processes send are heard, and those that are due have come."""
+        if self._heard_at is None or self._hears_since is None:
+            return False
+        return now - self._heard_at <= AWAY_AFTER and now - self._hears_since > AWAY_AFTER
+
+    def _judged(self, heard: _Heard, now: datetime) -> SeenProcess:
+        if now - heard.at <= AWAY_AFTER:
+            return SeenProcess(heard.report, "ready" if heard.is_ready else "not-ready", heard.since, heard.at)
+        return SeenProcess(heard.report, "away" if self._hears(now) else "unknown", heard.at, heard.at)
+
+    def _service(self, name: str, processes: Sequence[SeenProcess], now: datetime) -> SeenService:
+        shown = sorted(processes, key=lambda each: (each.report.started_at, each.report.process))
+        for state in _BEST_FIRST:
+            found = [each.since for each in shown if each.state == state]
+            if found:
+                recent = [each for each in shown if each.state != "away" or now - each.seen_at <= _FORGOTTEN_AFTER]
+                return SeenService(name, state, min(found), recent)
+        if shown:
+            return SeenService(name, "away", max(each.since for each in shown), shown)
+        return SeenService(name, "missing" if self._hears(now) else "unknown", self._began_at, [])
+
+
+def _is_ready(report: ServiceReported) -> bool:
+    return not any(each.is_blocking for each in report.troubles)

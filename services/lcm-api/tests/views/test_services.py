@@ -1,0 +1,156 @@
+"""``/kubevnfm/v1/services``: the processes of all services as a gateway hears of them, and its settings."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.contract import services
+from kubevnfm_events.services import ServiceReported, Trouble
+from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.siblings import SeenService, Siblings
+from kubevnfm_lcm_api.views.shown_settings import shown_settings
+from pydantic import SecretStr
+from worlds.lcm_world import World
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+STORE = Trouble(part="store", text="The database does not answer.")
+SANDBOX = Trouble(part="sandbox", text="Code of packages is not run.", is_blocking=False)
+
+
+class Site:
+    """A gateway that hears reports, at times that the test chooses."""
+
+    def __init__(self) -> None:
+        self.at = START
+        self.own = report("gateway", "lcm-api")
+        self.siblings = Siblings(self, self._own)
+
+    def now(self) -> datetime:
+        return self.at
+
+    async def _own(self) -> ServiceReported:
+        return self.own
+
+    async def hear(self, *reports: ServiceReported) -> None:
+        for each in reports:
+            await self.siblings.hear(Envelope[Message](data=each, source="/kubevnfm/test"))
+
+    async def pass_s(self, seconds: int, *reports: ServiceReported) -> None:
+        """Let time pass, in which the gateway hears itself and these processes every 10 s."""
+        for _ in range(seconds // 5):
+            self.at += timedelta(seconds=5)
+            if (self.at - START).seconds % 10 == 0:
+                await self.hear(self.own, *reports)
+
+    async def service(self, name: str) -> SeenService:
+        return next(each for each in await self.siblings.services() if each.name == name)
+
+
+def report(process: str, *names: str, pid: int = 0, **facts: Any) -> ServiceReported:
+    number = pid or sum(process.encode())
+    made = {"host": "node", "pid": number, "version": "0.2.0", "started_at": START, **facts}
+    return ServiceReported(process=process, services=names, **made)
+
+
+async def test_a_killed_process_is_away_within_30_s_and_one_that_never_came_is_missing() -> None:
+    """A process that was stopped is known no more, and one that takes its place in its container replaces it."""
+    site = Site()
+    k8s, other, vims = report("k1", "infra-k8s"), report("k2", "infra-k8s"), report("v1", "vim-registry")
+    assert {each.name: each.state for each in await site.siblings.services()} == {
+        **dict.fromkeys(services(), "unknown"), "lcm-api": "ready",
+    }  # fmt: skip
+    await site.hear(site.own, k8s, other, vims)
+    await site.pass_s(30, k8s, other, vims)
+    assert (await site.service("infra-k8s")).state == "ready"
+    assert (await site.service("infra-openstack")).state == "missing"
+
+    died_at = site.at
+    await site.pass_s(30, k8s)
+    gone = await site.service("vim-registry")
+    assert (gone.state, gone.since) == ("away", died_at)
+    left = await site.service("infra-k8s")
+    assert (left.state, [each.state for each in left.processes]) == ("ready", ["ready", "away"])
+    await site.pass_s(300, k8s)
+    assert [each.report.process for each in (await site.service("infra-k8s")).processes] == ["k1"]
+    assert [each.report.process for each in (await site.service("vim-registry")).processes] == ["v1"]
+
+    again = report("v2", "vim-registry", pid=vims.pid, started_at=site.at)
+    await site.hear(again)
+    back = await site.service("vim-registry")
+    assert (back.state, [each.report.process for each in back.processes]) == ("ready", ["v2"])
+    await site.hear(again.model_copy(update={"has_ended": True}))
+    assert (await site.service("vim-registry")).state == "missing"
+
+
+async def test_a_gateway_that_hears_nothing_says_that_it_knows_nothing() -> None:
+    """Neither without a broker, nor right after it is back; the state of its own process it knows all the same."""
+    site = Site()
+    vims = report("v1", "vim-registry")
+    await site.hear(site.own, vims)
+    await site.pass_s(30, vims)
+    site.at += timedelta(seconds=300)
+    site.own = report("gateway", "lcm-api", troubles=(Trouble(part="broker", text="It does not answer."), STORE))
+    states = {each.name: each.state for each in await site.siblings.services()}
+    assert (states["vim-registry"], states["infra-k8s"], states["lcm-api"]) == ("unknown", "unknown", "not-ready")
+    site.own = report("gateway", "lcm-api")
+    await site.hear(site.own)
+    assert (await site.service("vim-registry")).state == "unknown"
+    await site.hear(vims)
+    assert (await site.service("vim-registry")).state == "ready"
+    await site.pass_s(30, vims)
+    assert (await site.service("infra-k8s")).state == "missing"
+
+
+async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
+    """And thousands of reports of processes that are no more are not kept."""
+    site = Site()
+    await site.hear(site.own, report("m1", "mgmt-executor", troubles=(SANDBOX,)))
+    await site.pass_s(10)
+    broken = report("m1", "mgmt-executor", troubles=(SANDBOX, STORE))
+    await site.hear(broken)
+    await site.pass_s(10, broken)
+    seen = await site.service("mgmt-executor")
+    assert (seen.state, seen.since) == ("not-ready", START + timedelta(seconds=10))
+    for number in range(1000):
+        await site.hear(report(f"x{number}", "mgmt-executor", "no-such-service", pid=number + 1))
+    assert len((await site.service("mgmt-executor")).processes) <= 200
+
+
+async def test_the_view_names_each_service_and_the_settings(world: World) -> None:
+    """In a world without the other services nothing is heard, so nothing is known of them."""
+    view = (await world.call("GET", "/kubevnfm/v1/services")).must(200).json
+    assert view["sequence"]
+    by_name = {each["name"]: each for each in view["services"]}
+    assert set(by_name) == set(services())
+    assert (by_name["lcm-api"]["state"], by_name["lcm-api"]["health"]) == ("ready", "ok")
+    assert by_name["infra-k8s"]["state"] == "unknown"
+    assert {each["name"] for each in view["settings"]} == set(Settings.model_fields)
+    modes = next(each for each in view["settings"] if each["name"] == "auth_modes")
+    assert (modes["value"], modes["group"]) == (["none"], "Authentication and limits of callers")
+    assert modes["text"].startswith("The modes of authentication")
+
+
+def test_no_setting_shows_a_secret_or_a_login() -> None:
+    """Each setting that can hold a text has one with a mark; those of types that hide values show none."""
+    marked: dict[str, Any] = {
+        name: "https://login-mark:secret-mark@host.example/path?token=secret-mark"
+        for name, field in Settings.model_fields.items()
+        if field.annotation in (str, str | None)
+    }
+    marked |= {"auth_keystone_username": "login-mark", "nfvo_user": "login-mark", "allowed_networks": "a:secret-mark@b"}
+    hidden: dict[str, Any] = {
+        name: SecretStr("secret-mark")
+        for name, field in Settings.model_fields.items()
+        if field.annotation in (SecretStr, SecretStr | None)
+    }
+    assert {"amqp_url", "mongo_url", "keys", "internal_token", "nfvo_password"} <= hidden.keys()
+    settings = Settings.model_construct(**marked, **hidden, peer_tokens={"a": SecretStr("secret-mark")})
+    shown = {each.name: each for each in shown_settings(settings)}
+    text = "".join(each.model_dump_json() for each in shown.values())
+    assert "secret-mark" not in text
+    assert "login-mark" not in text
+    assert shown["nfvo_url"].value == "https://host.example/path"
+    for name in (*hidden, "peer_tokens", "nfvo_user"):
+        assert (shown[name].value, shown[name].isHidden, shown[name].isSet) == (None, True, True)
