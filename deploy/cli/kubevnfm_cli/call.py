@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -12,6 +13,7 @@ from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.terminal import Screen, printable
 
 if TYPE_CHECKING:
+    from kubevnfm_cli.contexts import Context
     from kubevnfm_cli.gateway import Gateway
     from kubevnfm_cli.main import Streams
     from kubevnfm_cli.output import Format
@@ -30,6 +32,9 @@ class Parser(argparse.ArgumentParser):
         common.add_argument("--context", metavar="NAME", help="a gateway of ~/.config/kubevnfm/config.toml")
         common.add_argument(
             "--url", help="the gateway's URL (default: KUBEVNFM_URL, the context, http://127.0.0.1:9890)"
+        )
+        common.add_argument(
+            "--insecure-skip-tls-verify", action="store_true", help="take any certificate for the gateway's"
         )
         common.add_argument(
             "-o", "--output", metavar="FORMAT", help="table, wide, json, yaml, jsonl, name, csv or jsonpath=EXPRESSION"
@@ -63,7 +68,7 @@ class Call:
     @cached_property
     def gateway(self) -> Gateway:
         """The gateway of the command. Raises UsageFault."""
-        return gateway_of(self.environment, context=self.given.context, url=self.given.url)
+        return gateway_of(self.environment, self.given, warn=self.note)
 
     @cached_property
     def format(self) -> Format:
@@ -81,11 +86,24 @@ class Call:
         self.out.page(text, no_pager=self.given.no_pager)
 
 
-def gateway_of(environment: Mapping[str, str], *, context: str | None, url: str | None) -> Gateway:
+def gateway_of(
+    environment: Mapping[str, str], given: argparse.Namespace, *, warn: Callable[[str], None] = lambda text: None
+) -> Gateway:
     """Return the gateway that a command means, by its global options and the environment. Raises UsageFault."""
-    from kubevnfm_cli import contexts
-    from kubevnfm_cli.credentials import Authentication, tls_of
+    from kubevnfm_cli.credentials import Authentication, proxy_of, tls_of
     from kubevnfm_cli.gateway import Gateway
 
-    chosen = contexts.choose(environment, context=context, url=url)
-    return Gateway(chosen.url, Authentication(chosen, environment), tls_of(chosen))
+    chosen = chosen_context(environment, given)
+    if chosen.insecure_skip_tls_verify and chosen.url.startswith("https:"):
+        warn(
+            f"warning: the certificate of {printable(chosen.url)} is not checked: another server may answer in its place"
+        )
+    return Gateway(chosen.url, Authentication(chosen, environment), tls_of(chosen), proxy_of(chosen, environment))
+
+
+def chosen_context(environment: Mapping[str, str], given: argparse.Namespace) -> Context:
+    """Return the context of a command. Raises UsageFault."""
+    from kubevnfm_cli import contexts
+
+    chosen = contexts.choose(environment, context=given.context, url=given.url)
+    return replace(chosen, insecure_skip_tls_verify=True) if given.insecure_skip_tls_verify else chosen

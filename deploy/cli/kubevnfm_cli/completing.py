@@ -6,6 +6,7 @@ import importlib
 import queue
 import re
 import threading
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -117,7 +118,12 @@ def _asked(noun_name: str, before: Sequence[str], environment: Mapping[str, str]
     from kubevnfm_cli.nouns import noun_of
 
     noun = noun_of(noun_name)
-    gateway = gateway_of(environment, context=_value(before, "--context"), url=_value(before, "--url"))
+    chosen = Namespace(
+        context=_value(before, "--context"),
+        url=_value(before, "--url"),
+        insecure_skip_tls_verify="--insecure-skip-tls-verify" in before,
+    )
+    gateway = gateway_of(environment, chosen)
     items = lists.read_list(gateway, noun, {}, _MOST).items
     names = [str(name) for one in items if (name := noun.name_of(one))]
     return [*names, *(str(noun.table.id_of(one)) for one in items)]

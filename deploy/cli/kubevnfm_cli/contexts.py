@@ -24,7 +24,7 @@ from kubevnfm_cli.faults import UsageFault
 
 DEFAULT_URL: Final = "http://127.0.0.1:9890"
 _MOST_BYTES: Final = 1 << 20
-_PATHS: Final = ("ca", "certificate", "key", "token_file", "password_file", "clouds_file")
+_PATHS: Final = ("ca", "certificate", "key", "token_file", "password_file", "clouds_file", "proxy_password_file")
 _VARIABLES: Final = {
     "user": "KUBEVNFM_CLIENT_USER",
     "password_env": "KUBEVNFM_CLIENT_PASSWORD",
@@ -60,6 +60,13 @@ class Context:
     cloud: str | None = None
     """An entry of clouds.yaml: a token is requested from its Keystone."""
     clouds_file: str | None = None
+    proxy: str | None = None
+    """The proxy to the gateway, ``none`` for none; None: that of the environment."""
+    proxy_user: str | None = None
+    proxy_password_file: str | None = None
+    proxy_password_env: str | None = None
+    insecure_skip_tls_verify: bool = False
+    """Whether any certificate of the gateway is taken for its own."""
 
     @property
     def has_credentials(self) -> bool:
@@ -75,6 +82,7 @@ class Contexts:
     by_name: Mapping[str, Context]
 
 
+INSECURE: Final = "insecure_skip_tls_verify"
 NAMES: Final = tuple(field.name for field in fields(Context))
 
 
@@ -136,7 +144,7 @@ def choose(
 
 
 def _with_environment(context: Context, environment: Mapping[str, str]) -> Context:
-    given = {
+    given: dict[str, Any] = {
         name: variable if name.endswith("_env") else environment[variable]
         for name, variable in _VARIABLES.items()
         if environment.get(variable) and getattr(context, name) is None
@@ -149,14 +157,18 @@ def _context(path: Path, name: str, table: Any) -> Context:
     if not isinstance(table, dict):
         raise UsageFault(f"{place}: a table expected")
     for key, value in table.items():
-        if key in ("token", "password"):
+        if key in ("token", "password", "proxy_password"):
             raise UsageFault(f"{place}.{key}: a secret is not part of this file: {key}_file or {key}_env expected")
         if key not in NAMES:
             raise UsageFault(f"{place}.{key}: {', '.join(NAMES)} expected")
-        if not isinstance(value, str):
-            raise UsageFault(f"{place}.{key}: a text expected")
+        if not isinstance(value, bool if key == INSECURE else str):
+            raise UsageFault(f"{place}.{key}: {'true or false' if key == INSECURE else 'a text'} expected")
     if "url" not in table:
         raise UsageFault(f"{place}: url is missing")
+    if "@" in table.get("proxy", ""):
+        raise UsageFault(
+            f"{place}.proxy: a login is not part of this file: proxy_user and proxy_password_file expected"
+        )
     # A path is relative to the file that names it.
     paths = {key: str(path.parent / Path(table[key]).expanduser()) for key in _PATHS if key in table}
     return Context(**{**table, **paths})
@@ -188,7 +200,7 @@ def read_secret_file(path: Path) -> str:
 
 
 def secret(context: Context, kind: str, environment: Mapping[str, str]) -> str | None:
-    """Return the secret ``token``, ``password`` or ``auth_token`` of a context; None if it names none. Raises UsageFault."""
+    """Return the secret ``token``, ``password``, ``auth_token`` or ``proxy_password`` of a context; None if it names none. Raises UsageFault."""
     variable, file = getattr(context, f"{kind}_env"), getattr(context, f"{kind}_file", None)
     if file:
         return read_secret_file(Path(file))

@@ -9,7 +9,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kubevnfm_cli import contexts
@@ -17,6 +17,10 @@ from kubevnfm_cli.contexts import Context
 from kubevnfm_cli.faults import NOT_ALLOWED, Fault, Unreachable, UsageFault
 from kubevnfm_cli.json_types import part
 
+if TYPE_CHECKING:
+    from kubevnfm_cli.proxies import Proxy
+
+_PROXIES: Final = frozenset({"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
 _KEYSTONE_S: Final = 30.0
 _MOST_BYTES: Final = 4 << 20
 
@@ -31,7 +35,10 @@ def tls_of(context: Context) -> ssl.SSLContext | None:
     """Return what TLS needs for a gateway; None for plain HTTP. Raises UsageFault."""
     if not context.url.startswith("https:"):
         return None
-    return _tls(context.ca, context.certificate, context.key)
+    made = _tls(context.ca, context.certificate, context.key)
+    if context.insecure_skip_tls_verify:
+        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+    return made
 
 
 def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
@@ -43,6 +50,18 @@ def _tls(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLCon
         names = ", ".join(name for name in (ca, certificate, key) if name)
         raise UsageFault(f"{names}: certificates and a key in PEM form expected: {error}") from error
     return made
+
+
+def proxy_of(context: Context, environment: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy to a gateway; None: none. Raises UsageFault."""
+    if context.proxy is None and not environment.keys() & _PROXIES:
+        return None
+    from kubevnfm_cli import proxies
+
+    login = None
+    if context.proxy_user is not None:
+        login = f"{context.proxy_user}:{contexts.secret(context, 'proxy_password', environment) or ''}"
+    return proxies.proxy_of(context.url, named=context.proxy, login=login, environment=environment)
 
 
 class Authentication:
@@ -69,7 +88,7 @@ class Authentication:
         context, environment = self._context, self._environment
         if context.cloud:
             cloud = _cloud(context.cloud, context.clouds_file, environment)
-            return {"X-Auth-Token": keystone_token(cloud, context.cloud)}
+            return {"X-Auth-Token": keystone_token(cloud, context.cloud, environment)}
         auth_token = contexts.secret(context, "auth_token", environment)
         if auth_token:
             return {"X-Auth-Token": _one_line(auth_token)}
@@ -120,7 +139,7 @@ def _clouds_file(file: str | None, environment: Mapping[str, str]) -> Path:
     return found[0]
 
 
-def keystone_token(cloud: Mapping[str, Any], name: str) -> str:
+def keystone_token(cloud: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> str:
     """Return a token that Keystone (Identity v3) gives for the password, application credential or token of a cloud.
 
     Raises UsageFault, KeystoneRefused, Unreachable.
@@ -130,7 +149,7 @@ def keystone_token(cloud: Mapping[str, Any], name: str) -> str:
         raise UsageFault(f"cloud {name}: auth_url expected")
     url = auth["auth_url"].rstrip("/")
     url = url if url.endswith("/v3") else f"{url.removesuffix('/v2.0')}/v3"
-    status, headers, text = _posted(f"{url}/auth/tokens", {"auth": _identity(auth, name)}, cloud)
+    status, headers, text = _posted(f"{url}/auth/tokens", {"auth": _identity(auth, name)}, cloud, environment)
     token = headers.get("X-Subject-Token")
     if status != 201 or not token:
         raise KeystoneRefused(f"Keystone of cloud {name} gives no token: {status}: {text}")
@@ -176,26 +195,33 @@ def _domain(auth: Mapping[str, str], kind: str) -> dict[str, str]:
     return {"id": auth.get("default_domain", "default")}
 
 
-def _posted(url: str, body: object, cloud: Mapping[str, Any]) -> tuple[int, http.client.HTTPMessage, str]:
+def _posted(
+    url: str, body: object, cloud: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[int, http.client.HTTPMessage, str]:
     parts = urlsplit(url)
-    connection: http.client.HTTPConnection
     if parts.hostname is None or parts.scheme not in ("http", "https"):
         raise UsageFault(f"auth_url {url}: http or https expected")
+    tls = None
     if parts.scheme == "https":
         tls = _tls(cloud.get("cacert"), cloud.get("cert"), cloud.get("key"))
         if cloud.get("verify") is False:
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_KEYSTONE_S, context=tls)
-    else:
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=_KEYSTONE_S)
+    from kubevnfm_cli import proxies
+
+    proxy = proxies.proxy_of(url, named=None, login=None, environment=environment)
+    headers = {"Content-Type": "application/json", **(proxy.headers if proxy is not None and tls is None else {})}
+    target = parts.path if proxy is None or tls is not None else url
+    connection = None
     try:
-        connection.request("POST", parts.path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        connection = proxies.connected(parts.hostname, parts.port, _KEYSTONE_S, tls=tls, proxy=proxy)
+        connection.request("POST", target, json.dumps(body).encode(), headers)
         response = connection.getresponse()
         content = response.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(f"Keystone at {url}: {error}") from error
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
     try:
         text = part(json.loads(content), "error", "message")
     except (ValueError, RecursionError):

@@ -27,7 +27,6 @@ _REMEMBERED: Final = 2000
 _AGAIN_S: Final = 3.0
 """A worker says often that it waits; the state, which has the cause, is read at most once in that time."""
 _PAUSE_S: Final = 0.5
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Show(Protocol):
@@ -264,21 +263,3 @@ def wait(
 
         show_one(call, operation.view, noun_of("op").table)
     return DONE if operation.state in success else WITHOUT_SUCCESS
-
-
-def seconds_of(text: str) -> float:
-    """Return the seconds of ``90``, ``90s``, ``10m``, ``1h30m``. Raises UsageFault."""
-    total, number = 0.0, ""
-    try:
-        for one in text.strip():
-            if one in _UNITS:
-                total += float(number) * _UNITS[one]
-                number = ""
-            else:
-                number += one
-        total += float(number) if number else 0.0
-    except ValueError:
-        total = -1.0
-    if not text.strip() or not 0 <= total < 1e9:
-        raise UsageFault(f"{printable(text)}: a duration as 90s, 10m or 1h30m expected")
-    return total

@@ -13,12 +13,16 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, Protocol
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from kubevnfm_cli.faults import Fault, Refused, Stopped, Unreachable, UsageFault
 from kubevnfm_cli.json_types import JsonObject, read_json
 from kubevnfm_cli.terminal import printable
+
+if TYPE_CHECKING:
+    from kubevnfm_cli.proxies import Proxy
 
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 120.0
@@ -81,6 +85,7 @@ class Gateway:
     url: str
     credentials: Credentials
     context: ssl.SSLContext | None = None
+    proxy: Proxy | None = None
     _kept: http.client.HTTPConnection | None = field(default=None, repr=False)
     _until: float | None = field(default=None, repr=False)
 
@@ -96,6 +101,11 @@ class Gateway:
             raise UsageFault("the URL has a login: use a context, or KUBEVNFM_CLIENT_USER and KUBEVNFM_CLIENT_PASSWORD")
         self._host, self._is_tls, self._base = parts.hostname, parts.scheme == "https", parts.path.rstrip("/")
         self.url = self.url.rstrip("/")
+        self._authority = f"http://{parts.netloc}"
+
+    def another(self) -> Gateway:
+        """Return another client of this gateway: one thread uses one connection."""
+        return Gateway(self.url, self.credentials, self.context, self.proxy)
 
     def give_up_after(self, seconds: float | None) -> None:
         """Let each later call, stream and pause raise Stopped when so much time has passed."""
@@ -234,23 +244,31 @@ class Gateway:
         if connection.sock is not None:
             connection.sock.settimeout(self._at_most(_ANSWER_S))
         try:
-            connection.request(method, f"{self._base}{target}", body=content, headers=sent)
-            return connection.getresponse()
+            named = f"{self._base}{target}"
+            if self.proxy is not None and not self._is_tls:
+                named, sent = f"{self._authority}{named}", {**sent, **self.proxy.headers}
+            connection.request(method, named, body=content, headers=sent)
+            response = connection.getresponse()
         except _LOST as error:
             raise self._unreachable(error, method) from error
+        if self.proxy is not None and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            raise Unreachable(
+                f"{self.url}: {self.proxy} wants a login: proxy_user and proxy_password_file in the context"
+            )
+        return response
 
     def _connected(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection
-        if self._is_tls:
-            connection = http.client.HTTPSConnection(
-                self._host,
-                self._port,
-                timeout=self._at_most(_CONNECT_S),
-                context=self.context or ssl.create_default_context(),
-            )
-        else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S))
+        tls = (self.context or ssl.create_default_context()) if self._is_tls else None
         try:
+            if self.proxy is not None:
+                from kubevnfm_cli.proxies import connected
+
+                return connected(self._host, self._port, self._at_most(_CONNECT_S), tls=tls, proxy=self.proxy)
+            connection = (
+                http.client.HTTPConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S))
+                if tls is None
+                else http.client.HTTPSConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S), context=tls)
+            )
             connection.connect()
         except _LOST as error:
             raise self._unreachable(error) from error
@@ -291,7 +309,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
+        return f"its certificate is not trusted: {error.verify_message}; ca in the context, or KUBEVNFM_CLIENT_CA, names its CA"
     if isinstance(error, socket.gaierror | OSError) and error.strerror:
         return error.strerror
     return printable(str(error) or type(error).__name__)

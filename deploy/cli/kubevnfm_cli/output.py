@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.json_types import JsonObject, objects
-from kubevnfm_cli.terminal import CELL, LINE, Screen, printable, printable_json, width_of
+from kubevnfm_cli.terminal import CELL, LINE, Screen, cut, printable, printable_json, width_of
 
 if TYPE_CHECKING:
     from kubevnfm_cli.call import Call
 
+_NARROW: Final = 8
+"""The columns to which a long text is cut at most, where a terminal is narrow."""
+_SHORT_ID: Final = 8
+"""The characters of an id that all verbs take for it."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 KINDS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv")
 _COLOURS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("FAILED", "FAILED_TEMP", "ERROR", "PROBLEM", "UNREACHABLE", "DEGRADED"), "red"),
@@ -93,7 +99,7 @@ def show_list(call: Call, body: object, items: Sequence[JsonObject], table: Tabl
     elif form.kind == "name":
         call.out.stream.write("".join(f"{table.noun}/{printable(table.id_of(one))}\n" for one in items))
     elif form.kind == "csv":
-        _write_csv(call.out, items, table.columns)
+        call.out.stream.write(_shown(call.out, csv_text(items, table.columns)))
     else:
         show_body(call, body)
 
@@ -128,22 +134,83 @@ def show_body(call: Call, body: object) -> None:
 
 
 def table_text(screen: Screen, items: Sequence[JsonObject], columns: Sequence[Column], *, is_wide: bool) -> str:
-    """Return a table with a line for each thing; a terminal's width bounds the last column."""
-    shown = [column for column in columns if is_wide or not column.is_wide]
-    limit = LINE if is_wide else CELL
-    rows = [[_cell(column.value(one), limit) for column in shown] for one in items]
-    widths = [max([len(column.title), *(width_of(row[place]) for row in rows)]) for place, column in enumerate(shown)]
-    room = screen.columns - sum(widths[:-1]) - 2 * (len(widths) - 1) if screen.is_terminal and not is_wide else LINE
-    lines = [screen.paint(_line([column.title for column in shown], widths), "bold")]
-    for row in rows:
-        if width_of(row[-1]) > room >= 10:
-            row[-1] = f"{row[-1][: room - 1]}…"
+    """Return a table with a line for each thing."""
+    return Grid(screen, columns, is_wide=is_wide).text(items)
+
+
+class Grid:
+    """A table, to which lines can be added later. In a terminal that is too narrow, ids and then the longest columns are cut."""
+
+    def __init__(self, screen: Screen, columns: Sequence[Column], *, is_wide: bool) -> None:
+        self._screen = screen
+        self._columns = [column for column in columns if is_wide or not column.is_wide]
+        self._has_short_ids = False
+        self._limit = LINE if is_wide else CELL
+        self._is_bounded = screen.is_terminal and not is_wide
+        self._widths: list[int] = []
+
+    def text(self, items: Sequence[JsonObject]) -> str:
+        """Return lines for things; the first ones have the titles above, and decide how wide the columns are."""
+        is_first = not self._widths
+        rows = [[_cell(column.value(one), self._limit) for column in self._columns] for one in items]
+        if is_first:
+            rows = self._fit(rows)
+        lines = [self._row(row) for row in rows]
+        if is_first:
+            titles = [column.title for column in self._columns]
+            lines.insert(0, self._screen.paint(_line(titles, self._widths), "bold"))
+        return "".join(f"{line}\n" for line in lines)
+
+    def _row(self, row: Sequence[str]) -> str:
+        shown = [cut(text, width) for text, width in zip(row, self._widths, strict=True)] if self._is_bounded else row
+        if self._has_short_ids:
+            # Each verb takes the beginning of an id.
+            shown = [row[0][:_SHORT_ID], *shown[1:]]
         painted = [
-            screen.paint(text, colour_of(text)) if column.is_state else text
-            for text, column in zip(row, shown, strict=True)
+            self._screen.paint(short, colour_of(text)) if column.is_state else short
+            for short, text, column in zip(shown, row, self._columns, strict=True)
         ]
-        lines.append(_line(painted, widths, row))
-    return "".join(f"{line}\n" for line in lines)
+        return _line(painted, self._widths, shown)
+
+    def _fit(self, rows: list[list[str]]) -> list[list[str]]:
+        """Decide the widths; in a terminal so that a line fits, if that is possible. Return the cells that are shown."""
+        self._widths = self._wanted(rows)
+        room = self._screen.columns
+        if not self._is_bounded or self._total() <= room or not rows:
+            return rows
+        if all(_UUID.fullmatch(row[0]) for row in rows):
+            self._has_short_ids, self._widths[0] = True, _SHORT_ID
+        self._shrink(lambda column, width: width if column.is_state else min(width, max(len(column.title), _NARROW)))
+        if self._total() > room:
+            # The last column says why; a line that comes later may have it.
+            last = len(self._columns) - 1
+            columns = [place for place in range(last + 1) if place == last or any(row[place] != "-" for row in rows)]
+            self._columns = [self._columns[place] for place in columns]
+            rows = [[row[place] for place in columns] for row in rows]
+            self._widths = self._wanted(rows)
+            if self._has_short_ids:
+                self._widths[0] = _SHORT_ID
+            self._shrink(lambda column, width: min(width, max(len(column.title), _NARROW + 4 * column.is_state)))
+        return rows
+
+    def _wanted(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        return [
+            max([len(column.title), *(width_of(row[place]) for row in rows)])
+            for place, column in enumerate(self._columns)
+        ]
+
+    def _total(self) -> int:
+        return sum(self._widths) + 2 * (len(self._widths) - 1)
+
+    def _shrink(self, least_of: Callable[[Column, int], int]) -> None:
+        """Take from the widest columns, as long as a line is too long and they are wider than they must be."""
+        least = [least_of(column, width) for column, width in zip(self._columns, self._widths, strict=True)]
+        least[0] = self._widths[0]
+        while self._total() > self._screen.columns:
+            place = max(range(len(least)), key=lambda one: (self._widths[one] > least[one], self._widths[one]))
+            if self._widths[place] <= least[place]:
+                break
+            self._widths[place] -= 1
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], plain: Sequence[str] | None = None) -> str:
@@ -163,17 +230,19 @@ def _cell(value: object, limit: int) -> str:
     return printable(value, limit)
 
 
-def _write_csv(screen: Screen, items: Sequence[JsonObject], columns: Sequence[Column]) -> None:
+def csv_text(items: Sequence[JsonObject], columns: Sequence[Column], *, has_titles: bool = True) -> str:
+    """Return things as CSV."""
     import csv
     import io
 
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow([column.title for column in columns])
+    if has_titles:
+        writer.writerow([column.title for column in columns])
     for one in items:
         values = ((column.exact or column.value)(one) for column in columns)
         writer.writerow(["" if value is None else _cell(value, LINE) for value in values])
-    screen.stream.write(_shown(screen, written.getvalue()))
+    return written.getvalue()
 
 
 def _shown(screen: Screen, text: str) -> str:

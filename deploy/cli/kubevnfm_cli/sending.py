@@ -5,8 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.durations import seconds_of
 from kubevnfm_cli.faults import DONE, Fault
-from kubevnfm_cli.following import SUCCESS, read_operation, seconds_of, wait
+from kubevnfm_cli.following import SUCCESS, read_operation, wait
 from kubevnfm_cli.gateway import Query, Reply
 from kubevnfm_cli.json_types import objects
 from kubevnfm_cli.lines import warnings_of

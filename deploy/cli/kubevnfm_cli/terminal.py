@@ -59,6 +59,19 @@ def width_of(text: str) -> int:
     )
 
 
+def cut(text: str, width: int) -> str:
+    """Return a text that takes at most so many columns; its end gives way to a mark."""
+    if width_of(text) <= width:
+        return text
+    kept, used = [], 1
+    for one in text:
+        used += width_of(one)
+        if used > width:
+            break
+        kept.append(one)
+    return f"{''.join(kept)}…"
+
+
 class Screen:
     """A stream to write to, with colours where they are wanted."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import sys
@@ -10,6 +11,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 from callers.command_line import Running, kubevnfm
@@ -75,6 +77,11 @@ def waiting(url: str, *words: str, is_terminal: bool = False) -> Running:
     """Begin a wait. It has an end, as the end of a test that has failed would wait for its thread."""
     ends = () if "--timeout" in words else ("--timeout", "120s")
     return Running("wait", *words, *ends, environment={"KUBEVNFM_URL": url, "TERM": "xterm"}, is_terminal=is_terminal)
+
+
+def watching(url: str, *words: str) -> Running:
+    """Begin a watch, which has an end too."""
+    return Running("get", *words, "-w", "--timeout", "120s", environment={"KUBEVNFM_URL": url})
 
 
 async def reports(world: World, **task: Any) -> None:
@@ -185,3 +192,31 @@ async def test_ctrl_c_ends_the_wait_and_not_the_operation(vm: World) -> None:
     assert process.returncode == 3
     assert b"interrupted; the operation goes on" in said
     assert vm.twins.asked() == [STEP]
+
+
+async def test_a_watched_list_shows_each_change_and_survives_a_restart_of_the_gateway(vm: World) -> None:
+    async with a_line(vm) as line:
+        url = f"http://127.0.0.1:{line.port}"
+        listing = watching(url, "vnf")
+        first = (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine", "--name", "first")).out.strip()
+        kinds = watching(url, first, "-o", "jsonl", "--output-watch-events")
+        for running in (listing, kinds):
+            await running.says(first.removeprefix("vnf/"))
+        await line.cut()
+        await listing.says("connection lost: ")
+        assert (await kubevnfm(vm.url, "modify", first, "--name", "second", "--wait")).code == 0
+        await line.open()
+        for running in (listing, kinds):
+            await running.says("second")
+        assert (await kubevnfm(vm.url, "delete", first)).code == 0
+        assert (await kinds.end()).code == 0, "nothing can come after it"
+        await listing.says(f"{first} (second) is deleted")
+        read = [json.loads(each) for each in kinds.out.getvalue().splitlines()]
+        found = [(each["type"], each["object"]["vnfInstanceName"]) for each in read]
+        assert found == [("ADDED", "first"), ("MODIFIED", "second"), ("DELETED", "second")]
+        rows = [each.split()[1] for each in listing.out.getvalue().splitlines()]
+        assert rows == ["NAME", "first", "second"]
+        with patch.object(listing.out, "write", side_effect=BrokenPipeError):  # `| head`
+            assert (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine")).code == 0
+            assert (await listing.end()).code == 0
+    assert (await kubevnfm(vm.url, "get", "vnf", first, "-w")).code == 1, "it does not exist"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kubevnfm_cli.call import Call
+from kubevnfm_cli.durations import seconds_of
 from kubevnfm_cli.faults import DONE, FAILED, STOPPED, USAGE, UsageFault
-from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.output import show_body
@@ -67,8 +67,7 @@ def _work(work: Run, action: Action, *, is_dry: bool) -> int:
 
 def _connector(call: Call) -> Callable[[], Gateway]:
     """Return what makes clients for threads: a client has one connection."""
-    first = call.gateway
-    return lambda: Gateway(first.url, first.credentials, first.context)
+    return call.gateway.another
 
 
 class _Report:

@@ -42,13 +42,18 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "auth_token_env": "environment variable with a token of Keystone",
     "cloud": "entry of clouds.yaml whose Keystone gives the token",
     "clouds_file": "the clouds.yaml",
+    "proxy": "the proxy to the gateway, as http://HOST:PORT; none: none (default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY)",
+    "proxy_user": "the user of the proxy",
+    "proxy_password_file": "file with that user's password",
+    "proxy_password_env": "environment variable with it",
 }
 """The options of ``set-context`` beside ``--url``, which is a global one."""
 _EPILOG: Final = """\
 actions:
   view               the contexts, without secrets
   use-context NAME   make a context the current one
-  set-context NAME   make a context, or change it: --url and the options below; an empty value removes one
+  set-context NAME   make a context, or change it: --url, --insecure-skip-tls-verify (--ca takes it back) and the
+                     options below; an empty value removes one
   delete-context NAME
 
 The file is ~/.config/kubevnfm/config.toml. It has no secrets, only where they are."""
@@ -86,7 +91,7 @@ def _view(call: Call, path: Path) -> None:
 
 
 def _shown(name: str, context: contexts.Context, path: Path, *, is_current: bool) -> JsonObject:
-    given = {key: getattr(context, key) for key in contexts.NAMES if getattr(context, key) is not None}
+    given = {key: getattr(context, key) for key in contexts.NAMES if getattr(context, key) not in (None, False)}
     return {
         "current": is_current,
         "name": name,
@@ -133,6 +138,10 @@ def _set(call: Call, path: Path) -> None:
     given = {"url": call.given.url, **{option: getattr(call.given, option) for option in _OPTIONS}}
     changed = {**tables.get(name, {}), **{key: value for key, value in given.items() if value is not None}}
     table = {key: value for key, value in changed.items() if value != ""}
+    if call.given.insecure_skip_tls_verify:
+        table[contexts.INSECURE] = True
+    elif call.given.ca:
+        table.pop(contexts.INSECURE, None)  # there is something to verify by again
     if "url" not in table:
         raise UsageFault(f"config set-context {name}: --url expected")
     # Refuses a URL that is none, or has a login.

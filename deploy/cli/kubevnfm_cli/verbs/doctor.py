@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from kubevnfm_cli import contexts
-from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.call import Call, Parser, chosen_context
 from kubevnfm_cli.faults import DONE, FAILED, NOT_ALLOWED, UNREACHABLE, Fault, Refused, Unreachable
 from kubevnfm_cli.gateway import Reply
 from kubevnfm_cli.json_types import JsonObject, objects, part
@@ -85,7 +85,7 @@ def _checks(call: Call) -> Iterator[Callable[[], Iterator[Finding]]]:
 def _configuration(call: Call) -> Iterator[Finding]:
     path = contexts.config_path(call.environment)
     try:
-        context = contexts.choose(call.environment, context=call.given.context, url=call.given.url)
+        context = chosen_context(call.environment, call.given)
         gateway = call.gateway
     except Fault as fault:
         yield Finding("configuration", "fail", str(fault), f"mend {path}, or see kubevnfm config --help")
@@ -93,6 +93,11 @@ def _configuration(call: Call) -> Iterator[Finding]:
     where = f"from {path}" if path.exists() else f"no {path}"
     how = "" if context.has_credentials else ", without credentials"
     yield Finding("configuration", "ok", f"{gateway.url} ({where}{how})")
+    if gateway.proxy is not None:
+        yield Finding("proxy", "ok", f"{gateway.proxy} leads to the gateway")
+    if context.insecure_skip_tls_verify:
+        remedy = "ca in the context, or KUBEVNFM_CLIENT_CA, names the CA of its certificate"
+        yield Finding("configuration", "warn", "the certificate of the gateway is not checked", remedy)
     if path.exists() and path.stat().st_mode & 0o077:
         yield Finding("configuration", "warn", f"{path} can be read by other users", f"chmod 600 {path}")
     if gateway.url.startswith("http://") and not _is_local(gateway.url) and context.has_credentials:

@@ -6,9 +6,9 @@ import json
 
 from kubevnfm_cli import lines, lists
 from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.durations import seconds_of
 from kubevnfm_cli.events import Event, Stream, Tick
 from kubevnfm_cli.faults import DONE, Stopped, UsageFault
-from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of
 from kubevnfm_cli.terminal import LINE, printable, printable_json

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from http import HTTPStatus
+
 from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import DONE, UsageFault
-from kubevnfm_cli.nouns import NOUNS, noun_of
+from kubevnfm_cli.durations import seconds_of
+from kubevnfm_cli.faults import DONE, Refused, Stopped, UsageFault
+from kubevnfm_cli.json_types import JsonObject
+from kubevnfm_cli.nouns import NOUNS, Noun, noun_of
 from kubevnfm_cli.output import show_list
 
 _NOUNS = "\n".join(f"  {noun.name:<8}{noun.title}" for noun in NOUNS)
@@ -20,6 +25,16 @@ def arguments(parser: Parser) -> None:
         "--limit", type=int, help=f"list at most so many (default: {lists.MOST} as a table, all otherwise)"
     )
     parser.add_argument(
+        "-w", "--watch", action="store_true", help="then a line for each change, until Ctrl-C; -o json: an object each"
+    )
+    parser.add_argument("--watch-only", action="store_true", help="as --watch, without what there is now")
+    parser.add_argument(
+        "--output-watch-events", action="store_true", help="with --watch: say ADDED, MODIFIED or DELETED of each"
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=seconds_of, help="with --watch: end after 90s, 10m or 1h30m (default: never)"
+    )
+    parser.add_argument(
         "--where", metavar="NAME=VALUE", action="append", default=[], help="a query parameter of the list; repeatable"
     )
 
@@ -27,20 +42,27 @@ def arguments(parser: Parser) -> None:
 def run(call: Call) -> int:
     """List, or show some."""
     word, _, identifier = call.given.noun.partition("/")
-    noun = noun_of(word)
-    wanted = [identifier, *call.given.ids] if identifier else call.given.ids
-    limit = call.given.limit
+    noun, given = noun_of(word), call.given
+    wanted = [identifier, *given.ids] if identifier else given.ids
+    is_watch = given.watch or given.watch_only
+    limit = given.limit
     if limit is None:
-        limit = lists.MOST if call.format.is_for_people else lists.ALL
+        limit = lists.MOST if call.format.is_for_people or is_watch else lists.ALL
     if limit < 1:
         raise UsageFault("--limit: at least 1 expected")
+    if wanted and given.where:
+        raise UsageFault("--where is for lists, which have no ID")
+    if given.timeout is not None and not is_watch:
+        raise UsageFault("--timeout is for --watch")
+    if is_watch:
+        return _watch(call, noun, wanted, limit)
     if not wanted:
-        listed = lists.read_list(call.gateway, noun, lists.pairs(call.given.where, "--where"), limit)
+        listed = lists.read_list(call.gateway, noun, lists.pairs(given.where, "--where"), limit)
         show_list(call, listed.body, listed.items, noun.table)
         if listed.has_more:
             call.note(f"there are more than {limit}: --limit and --where select others")
         return DONE
-    if call.format.is_for_people or call.format.kind == "csv":
+    if _is_row(call):
         rows = [lists.read_row(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]
         show_list(call, rows, rows, noun.table)
         return DONE
@@ -49,4 +71,43 @@ def run(call: Call) -> int:
     show_list(
         call, bodies[0] if len(bodies) == 1 else bodies, items if call.format.kind == "name" else bodies, noun.table
     )
+    return DONE
+
+
+def _is_row(call: Call) -> bool:
+    """Return whether the form of the output has columns."""
+    return call.format.is_for_people or call.format.kind == "csv"
+
+
+def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
+    from kubevnfm_cli.watching import Look, Watched, watch
+
+    gateway, given = call.gateway, call.given
+    gateway.give_up_after(given.timeout)
+    ids = [lists.resolve(gateway, noun, one) for one in wanted]
+    query = lists.pairs(given.where, "--where")
+
+    def read_one(identifier: str) -> JsonObject | None:
+        try:
+            return (lists.read_row if _is_row(call) or not ids else lists.read_one)(gateway, noun, identifier)
+        except Refused as refused:
+            if refused.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def read() -> Look:
+        listed = lists.read_list(gateway, noun, query, 1 if ids else limit)
+        sequence = listed.body.get("sequence") if isinstance(listed.body, dict) else None
+        if not ids:
+            return Look({str(noun.table.id_of(one)): one for one in listed.items}, sequence)
+        found = {identifier: read_one(identifier) for identifier in ids}
+        return Look({identifier: one for identifier, one in found.items() if one is not None}, sequence)
+
+    if ids and len(read().by_id) < len(ids):
+        raise Refused(HTTPStatus.NOT_FOUND, f"no {noun.name} has this id; kubevnfm get {noun.name} lists what there is")
+    watched = Watched(noun, read, read_one, ends_without=bool(ids))
+    try:
+        watch(call, watched, shows_first=not given.watch_only, shows_kinds=given.output_watch_events)
+    except Stopped:
+        return DONE
     return DONE

@@ -9,8 +9,8 @@ from typing import Final
 from kubevnfm_cli import uploads
 from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.call import Call, Parser
+from kubevnfm_cli.durations import seconds_of
 from kubevnfm_cli.faults import DONE, Fault, Stopped, UsageFault
-from kubevnfm_cli.following import seconds_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of

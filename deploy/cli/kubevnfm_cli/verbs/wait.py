@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.following import seconds_of, wait
+from kubevnfm_cli.durations import seconds_of
+from kubevnfm_cli.following import wait
 from kubevnfm_cli.operations import add_operation, named_operation
 
 
