@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubevnfm_cli.call import Parser
 from kubevnfm_cli.faults import UsageFault
@@ -14,6 +14,9 @@ from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.terminal import printable
 from kubevnfm_cli.yaml_reader import LARGEST
 from kubevnfm_cli.yaml_text import read_documents
+
+if TYPE_CHECKING:
+    from kubevnfm_cli.schema_text import Form
 
 _KEY: Final = re.compile(r"(?:[^.\\]|\\.)+")
 
@@ -32,7 +35,7 @@ def add_body_options(parser: Parser, *, has_parameters: bool = True) -> None:
             metavar="KEY=VALUE",
             action="append",
             default=[],
-            help="in additionalParams; the value is read as YAML; a.b=1 is below a, a\\.b=1 is the key a.b; repeatable",
+            help="in additionalParams, with the type that the package says, or else read as YAML; a.b=1 is below a, a\\.b=1 is the key a.b; repeatable",
         )
         parser.add_argument(
             "--set-string", metavar="KEY=TEXT", action="append", default=[], help="as --set, and always a text"
@@ -68,19 +71,35 @@ def _bounded(path: Path) -> str:
         return file.read(LARGEST + 1)
 
 
-def with_parameters(body: JsonObject, given: Any, *, name: str = "additionalParams") -> JsonObject:
-    """Return the body with what ``--set``, ``--set-string`` and ``--set-file`` say. Raises UsageFault."""
+def check_words(given: Any) -> None:
+    """Raise UsageFault if a word of ``--set``, ``--set-string`` or ``--set-file`` is no ``KEY=VALUE``."""
+    for option in ("set", "set_string", "set_file"):
+        for word in getattr(given, option):
+            _names(_pair(word, f"--{option.replace('_', '-')}")[0])
+
+
+def with_parameters(
+    body: JsonObject, given: Any, form: Form | None = None, *, name: str = "additionalParams"
+) -> JsonObject:
+    """Return the body with what ``--set``, ``--set-string`` and ``--set-file`` say. Raises UsageFault.
+
+    ``form``: of the request; with it, a field that is a text gets what was written.
+    """
+    from kubevnfm_cli.forms import type_at, value_of
+
     parameters = dict(body.get(name) or {})
     for word in given.set:
         key, text = _pair(word, "--set")
-        _put(parameters, key, _value(text, word), word)
+        source = f"--set {printable(key)} (--set-string takes any text)"
+        names = _names(key)
+        _put(parameters, names, value_of(text, type_at(form, [name, *names]), source), key)
     for word in given.set_string:
         key, text = _pair(word, "--set-string")
-        _put(parameters, key, text, word)
+        _put(parameters, _names(key), text, key)
     for word in given.set_file:
         key, file = _pair(word, "--set-file")
         try:
-            _put(parameters, key, _bounded(Path(file)), word)
+            _put(parameters, _names(key), _bounded(Path(file)), key)
         except (OSError, UnicodeDecodeError) as error:
             raise UsageFault(f"--set-file {printable(key)}: {error}") from error
     return {**body, name: parameters} if parameters else body
@@ -104,15 +123,15 @@ def _pair(word: str, option: str) -> tuple[str, str]:
     return key, value
 
 
-def _value(text: str, word: str) -> Any:
-    documents = read_documents(text, f"--set {printable(word.partition('=')[0])} (--set-string takes any text)")
-    return documents[0] if documents else None if text in ("null", "~") else ""
-
-
-def _put(parameters: dict[str, Any], key: str, value: Any, word: str) -> None:
+def _names(key: str) -> list[str]:
+    """Return the names that are divided by dots. Raises UsageFault."""
     names = [part.replace("\\.", ".") for part in _KEY.findall(key)]
     if not names or ".".join(part.replace(".", "\\.") for part in names) != key:
-        raise UsageFault(f"--set {printable(word.partition('=')[0])}: names divided by dots expected")
+        raise UsageFault(f"--set {printable(key)}: names divided by dots expected")
+    return names
+
+
+def _put(parameters: dict[str, Any], names: Sequence[str], value: Any, key: str) -> None:
     inner = parameters
     for name in names[:-1]:
         below = inner.get(name)

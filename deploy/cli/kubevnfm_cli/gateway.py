@@ -30,6 +30,8 @@ _SILENCE_S: Final = 50.0
 """A stream has a heartbeat each 15 s."""
 _MOST_BYTES: Final = 256 << 20
 _MOST_LINE: Final = 16 << 20
+_NO_SUCH_PATH: Final = "there is no resource at this path"
+"""The gateway's words for a path that it does not know."""
 _LOST: Final = (OSError, http.client.HTTPException)
 _VERSIONS: Final = {"/vnflcm/v1": "1.3.0", "/vnflcm/v2": "2.0.0", "/vnfpkgm/v1": "1.0.0", "/vnfpkgm/v2": "2.4.0"}
 
@@ -328,4 +330,6 @@ def _refusal(status: int, content: bytes, target: str) -> Refused:
     elif content and not content.lstrip().startswith(b"<"):
         text = content[:2000].decode(errors="replace")
     where = target.partition("?")[0]
+    if status == HTTPStatus.NOT_FOUND and text == _NO_SUCH_PATH:
+        text = f"this gateway has no {where}: it is older than the command line; kubevnfm version shows both"
     return Refused(status, f"{status}: {printable(text, 2000) if text else f'{where} was refused'}", body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,13 @@ from typing import Any, Final
 
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.names import did_you_mean
-from kubevnfm_cli.terminal import LINE, printable
+from kubevnfm_cli.terminal import LINE, printable, printable_json
 
 Schema = Mapping[str, Any]
 _DEEPEST: Final = 12
 _MOST_VALUES: Final = 20
+_COMMENT: Final = 200
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _BOUNDS: Final = {
     "minimum": "at least {}", "maximum": "at most {}", "minLength": "at least {} characters", "maxLength": "at most {} characters",
     "minItems": "at least {} items", "maxItems": "at most {} items", "pattern": "matches {}",
@@ -71,7 +74,7 @@ class Form:
         wanted = condition.get("properties") if isinstance(condition, Mapping) else None
         if not isinstance(wanted, Mapping) or not wanted:
             return False
-        known = _properties(schema)
+        known = properties_of(schema)
         return all(
             _fits(self.chosen.get(name, self.resolved(known.get(name)).get("default")), each)
             for name, each in wanted.items()
@@ -87,7 +90,7 @@ class Form:
             f"{name}={_value(each['const'])}"
             for condition in conditions
             if isinstance(condition, Mapping) and not self._holds(condition, whole)
-            for name, each in _properties(condition).items()
+            for name, each in properties_of(condition).items()
             if isinstance(each, Mapping) and "const" in each
         ]
 
@@ -104,7 +107,7 @@ def found(form: Form, names: Sequence[str]) -> Schema:
     here = form.resolved(form.schema)
     for index, name in enumerate(names):
         here = _inner(here, form)
-        known = _properties(here)
+        known = properties_of(here)
         if name in known:
             here = form.resolved(known[name])
         elif isinstance(here.get("additionalProperties"), Mapping):
@@ -120,14 +123,15 @@ def _inner(schema: Schema, form: Form) -> Schema:
     for _ in range(_DEEPEST):
         if schema.get("type") == "array":
             schema = form.resolved(schema.get("items", {}))
-        elif not _properties(schema) and isinstance(schema.get("additionalProperties"), Mapping):
+        elif not properties_of(schema) and isinstance(schema.get("additionalProperties"), Mapping):
             schema = form.resolved(schema["additionalProperties"])
         else:
             break
     return schema
 
 
-def _properties(schema: Schema) -> Mapping[str, Any]:
+def properties_of(schema: Schema) -> Mapping[str, Any]:
+    """Return the schemas of an object's fields by name."""
     known = schema.get("properties")
     return known if isinstance(known, Mapping) else {}
 
@@ -138,11 +142,11 @@ def lines(schema: Schema, form: Form, title: str, *, depth: int, width: int) -> 
     text = schema.get("description") or schema.get("title")
     if text:
         yield from _wrapped(str(text), "  ", width)
-    facts = _facts(schema)
+    facts = facts_of(schema)
     if facts:
         yield from _wrapped(facts, "  ", width)
     inner = _inner(schema, form)
-    if _properties(inner):
+    if properties_of(inner):
         yield ""
         yield "fields:"
         yield from _fields(inner, form, "  ", depth, width)
@@ -153,18 +157,68 @@ def lines(schema: Schema, form: Form, title: str, *, depth: int, width: int) -> 
 
 def _fields(schema: Schema, form: Form, indent: str, depth: int, width: int) -> Iterator[str]:
     required = schema.get("required") or ()
-    for name, value in sorted(_properties(schema).items(), key=lambda each: _place(each[1])):
+    for name, value in sorted(properties_of(schema).items(), key=lambda each: _place(each[1])):
         inside = form.resolved(value)
         mark = ", required" if name in required else ""
         yield f"{indent}{printable(name)} <{type_of(inside, form)}{mark}>"
         text = ". ".join(
-            str(each).rstrip(".") for each in (inside.get("description") or inside.get("title"), _facts(inside)) if each
+            str(each).rstrip(".")
+            for each in (inside.get("description") or inside.get("title"), facts_of(inside))
+            if each
         )
         if text:
             yield from _wrapped(f"{text}.", f"{indent}    ", width)
         inner = _inner(inside, form)
-        if depth > 1 and _properties(inner):
+        if depth > 1 and properties_of(inner):
             yield from _fields(inner, form, f"{indent}  ", depth - 1, width)
+
+
+def template(form: Form) -> str:
+    """Return a request as YAML with a line for each field: those that are required are there, the others are comments."""
+    whole = form.resolved(form.schema)
+    others = [
+        f"# with {printable(one)} some fields differ: --with {printable(one)}" for one in dict.fromkeys(form.choices())
+    ]
+    lines = [*others, *_template(whole, form, is_active=True, depth=1)]
+    return "".join(f"{line}\n" for line in lines) or "{}\n"
+
+
+def _template(schema: Schema, form: Form, *, is_active: bool, depth: int) -> Iterator[str]:
+    """Yield the lines of an object's fields; those of a comment begin with its sign once, so that a block is taken in as a whole."""
+    required = schema.get("required") or ()
+    for name, value in sorted(properties_of(schema).items(), key=lambda each: _place(each[1])):
+        inner = form.resolved(value)
+        is_there = is_active and name in required
+        mark = "# " if is_active and not is_there else ""
+        title = inner.get("description") or inner.get("title")
+        text = ". ".join(str(each).rstrip(".") for each in (title, facts_of(inner)) if each)
+        label = f"{'required; ' if name in required else ''}{type_of(inner, form)}"
+        comment = printable(f"{label}. {text}" if text else label, _COMMENT)
+        key = name if _PLAIN.fullmatch(str(name)) else _json(str(name))
+        entry = _inner(inner, form) if depth < _DEEPEST and (not is_there or properties_of(inner)) else {}
+        has_fields = bool(properties_of(entry)) and "default" not in inner
+        yield f"{mark}{key}:{'' if has_fields else f' {_example(inner)}'}  # {comment}"
+        if not has_fields:
+            continue
+        indent = "  "
+        if entry is not inner:
+            yield f"{mark}  {'-' if inner.get('type') == 'array' else 'NAME:'}"
+            indent = "    "
+        for line in _template(entry, form, is_active=is_there, depth=depth + 1):
+            yield f"{mark}{indent}{line}"
+
+
+def _example(schema: Schema) -> str:
+    """Return a value for a field: its default, the only one, or an empty one of its type."""
+    if "const" in schema:
+        return _json(schema["const"])
+    if "default" in schema and not schema.get("writeOnly"):
+        return _json(schema["default"])
+    return {"string": '""', "array": "[]", "object": "{}", "boolean": "false"}.get(str(schema.get("type")), "~")
+
+
+def _json(value: object) -> str:
+    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def _place(field: Any) -> float:
@@ -184,9 +238,9 @@ def type_of(schema: Schema, form: Form, depth: int = 0) -> str:
         kind = " or ".join(map(str, kind))
     if kind == "array":
         return f"list of {type_of(form.resolved(schema.get('items', {})), form, depth + 1)}"
-    if kind == "object" or (kind is None and _properties(schema)):
+    if kind == "object" or (kind is None and properties_of(schema)):
         others = schema.get("additionalProperties")
-        if not _properties(schema) and isinstance(others, Mapping):
+        if not properties_of(schema) and isinstance(others, Mapping):
             return f"map of {type_of(form.resolved(others), form, depth + 1)}"
         return "map"
     if kind is None:
@@ -196,7 +250,7 @@ def type_of(schema: Schema, form: Form, depth: int = 0) -> str:
     )
 
 
-def _facts(schema: Schema) -> str:
+def facts_of(schema: Schema) -> str:
     """Return the bounds, the allowed values and the default."""
     facts = []
     values = schema.get("enum")

@@ -39,7 +39,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Watched:
-    """What is watched."""
+    """The things that are watched, and how they are read."""
 
     noun: Noun
     read: Callable[[], Look]

@@ -176,7 +176,7 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("heal", "absent", "--wait", "--timeout", "soon"), 2, "a duration as 90s, 10m or 1h30m expected"),
         (("heal", "absent", "-o", "jsonpath={"), 2, "pairs of braces expected"),
         (("apply", "-f", "absent", "-o", "csv"), 2, "-o csv is not for sites"),
-        (("explain", "vim"), 2, "kubevnfm explain site.vims shows its fields"),
+        (("explain", "vnf"), 2, "site, a noun or an operation expected"),
         (("describe", "pkg"), 2, "an id or a name expected"),
         (("delete", "vnf"), 2, "NOUN ID or -f FILE expected"),
         (("delete", "op", "x"), 2, "cannot be deleted"),

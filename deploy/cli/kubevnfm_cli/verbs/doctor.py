@@ -230,7 +230,7 @@ def _vims(call: Call) -> Iterator[Finding]:
             "VIMs",
             "warn",
             "none is registered",
-            "kubevnfm create vim -f FILE; kubevnfm explain site.vims shows its fields",
+            "kubevnfm create vim -f FILE; kubevnfm explain vim shows its fields",
         )
         return
     wrong = 0

@@ -8,10 +8,11 @@ from typing import Any, Final
 from kubevnfm_cli import lists, schema_text
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
+from kubevnfm_cli.forms import form_of, package_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import read_json
 from kubevnfm_cli.names import did_you_mean
-from kubevnfm_cli.nouns import noun_of
+from kubevnfm_cli.nouns import WORDS, noun_of
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import printable
 
@@ -31,13 +32,26 @@ OPERATIONS: Final[Mapping[str, str]] = {
 }
 """The operations with a form, by the word of the command line."""
 
+KINDS: Final[Mapping[str, str]] = {
+    "vim": "vim",
+    "region": "cloud-region",
+    "link": "virtual-link",
+    "volume": "persistent-volume",
+    "sub": "subscription",
+}
+"""The nouns with a form, and the gateway's words for them."""
+
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
     parser.epilog = f"""\
-`site` shows the form of site files (kubevnfm apply -f), `site.instances` a part of it. The others show what a request can have for a package,
-and for an instance: {", ".join(OPERATIONS)}. `-o json` prints the JSON Schema itself."""
-    parser.add_argument("what", metavar="WHAT[.FIELD...]", help="site, or an operation; with fields after points")
+`site` shows the form of site files (kubevnfm apply -f), `site.instances` a part of it; {", ".join(KINDS)} that of
+kubevnfm create -f. The others show what a request can have for a package, and for an instance:
+{", ".join(OPERATIONS)}. `-o json` prints the JSON Schema itself."""
+    parser.add_argument(
+        "what", metavar="WHAT[.FIELD...]", help="site, a noun or an operation; with fields after points"
+    )
+    parser.add_argument("of", metavar="PACKAGE", nargs="?", help="the same as --package")
     parser.add_argument(
         "--package", metavar="PACKAGE", help="an id, the beginning of an id, or the name of the product"
     )
@@ -49,6 +63,7 @@ and for an instance: {", ".join(OPERATIONS)}. `-o json` prints the JSON Schema i
     parser.add_argument(
         "--depth", type=int, default=1, help="how many levels of fields are shown (default: %(default)s)"
     )
+    parser.add_argument("--template", action="store_true", help="print a file for -f, with all fields to fill in")
 
 
 def run(call: Call) -> int:
@@ -58,6 +73,11 @@ def run(call: Call) -> int:
     chosen = {name: values[-1] for name, values in lists.pairs(call.given.chosen, "--with").items()}
     form = schema_text.Form(schema, chosen)
     part = schema_text.found(form, names)
+    if call.given.template:
+        if names:
+            raise UsageFault("--template is for a whole request")
+        call.out.stream.write(schema_text.template(form))
+        return DONE
     if not call.format.is_for_people:
         show_body(call, part if names else schema)
         return DONE
@@ -67,14 +87,10 @@ def run(call: Call) -> int:
     return DONE
 
 
-def _section_of(word: str) -> str | None:
-    """Return the part of site files that has things of a kind."""
-    try:
-        name = noun_of(word).name
-    except UsageFault:
-        return None
-    sections = ("vims", "regions", "links", "volumes")
-    return f"{name}s" if f"{name}s" in sections else "subscriptions" if name == "sub" else None
+def _kind_of(word: str) -> str | None:
+    """Return the gateway's word for the form of a noun; None for another word."""
+    noun = WORDS.get(word)
+    return None if noun is None else KINDS.get(noun.name)
 
 
 def _site() -> Mapping[str, Any]:
@@ -88,24 +104,19 @@ def _site() -> Mapping[str, Any]:
 def _form(call: Call, what: str) -> Mapping[str, Any]:
     operation = OPERATIONS.get(what) or (what if what in OPERATIONS.values() else None)
     if operation is None:
-        section = _section_of(what)
-        if section:
-            raise UsageFault(f"{printable(what)}: kubevnfm explain {SITE}.{section} shows its fields")
-        raise UsageFault(f"{printable(what)}: site or an operation expected{did_you_mean(what, [SITE, *OPERATIONS])}")
+        kind = _kind_of(what)
+        if kind is not None:
+            return call.gateway.get(path_of("kubevnfm", "v1", "forms", kind)).object()
+        known = [SITE, *KINDS, *OPERATIONS]
+        raise UsageFault(f"{printable(what)}: site, a noun or an operation expected{did_you_mean(what, known)}")
     instance_id = None
     if call.given.instance:
         instance_id = lists.resolve(call.gateway, noun_of("vnf"), call.given.instance)
-    if call.given.package:
-        package_id = lists.resolve(call.gateway, noun_of("pkg"), call.given.package)
+    package = call.given.package or call.given.of
+    if package:
+        package_id = lists.resolve(call.gateway, noun_of("pkg"), package)
     elif instance_id is not None:
-        package_id = _package_of(call, instance_id)
+        package_id = package_of(call.gateway, instance_id)
     else:
         raise UsageFault(f"--package or --instance expected: what {printable(what)} can have is in the package")
-    path = path_of("kubevnfm", "v1", "packages", package_id, "forms", operation)
-    return call.gateway.get(path, {"instance": instance_id}).object()
-
-
-def _package_of(call: Call, instance_id: str) -> str:
-    vnfd_id = call.gateway.get(path_of("vnflcm", "v2", "vnf_instances", instance_id)).object().get("vnfdId")
-    package = call.gateway.get(path_of("vnfpkgm", "v2", "onboarded_vnf_packages", str(vnfd_id))).object()
-    return str(package["id"])
+    return form_of(call.gateway, package_id, operation, instance_id)

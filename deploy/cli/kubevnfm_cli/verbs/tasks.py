@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubevnfm_cli import bodies, lists
 from kubevnfm_cli.call import Call, Parser
@@ -13,6 +13,9 @@ from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of
 from kubevnfm_cli.sending import add_dry_run, add_wait_options, dry_run_query, show_plan, started
 from kubevnfm_cli.terminal import printable
+
+if TYPE_CHECKING:
+    from kubevnfm_cli.schema_text import Form
 
 _VIM_TYPES: Final = {"openstack": "ETSINFV.OPENSTACK_KEYSTONE.V_3", "kubernetes": "ETSINFV.KUBERNETES.V_1"}
 _PATCH: Final = {"Content-Type": "application/merge-patch+json"}
@@ -38,15 +41,55 @@ def arguments(parser: Parser) -> None:
 def run(call: Call) -> int:
     """Start the operation."""
     given = call.given
-    task, body = _TASKS[call.verb].body(call, bodies.read_body(given.file))
-    if call.verb != "modify":
-        body = bodies.with_parameters(body, given)
     least = lists.LEAST_TO_END if call.verb == "terminate" else lists.LEAST
+    body = bodies.read_body(given.file)
+    if call.verb != "modify":
+        bodies.check_words(given)  # wrong ones are refused before anything is asked
+    task, body = _TASKS[call.verb].body(call, body)
     instance_id = lists.resolve(call.gateway, noun_of("vnf"), given.vnf, least=least)
+    form = _form(call, task, body, instance_id)
+    if call.verb != "modify":
+        body = bodies.with_parameters(body, given, form)
+    body = _completed(call, task, body, form)
     instance = path_of("vnflcm", "v2", "vnf_instances", instance_id)
     method, path, headers = ("PATCH", instance, _PATCH) if task == "PATCH" else ("POST", f"{instance}/{task}", None)
     reply = call.gateway.call(method, path, body, query=dry_run_query(call), headers=headers)
     return show_plan(call, reply) if given.dry_run else started(call, reply)
+
+
+def _form(call: Call, task: str, body: JsonObject, instance_id: str) -> Form | None:
+    """Return the form of the request, if it is of use; None otherwise."""
+    from kubevnfm_cli import forms
+
+    lacks_flavour = task == "instantiate" and "flavourId" not in body
+    has_values = call.verb != "modify" and call.given.set
+    if not (lacks_flavour or has_values or (task == "instantiate" and forms.can_ask(call))):
+        return None
+    found = forms.known_form(call.gateway, instance_id, task)
+    return None if found is None else forms.chosen(found, body)
+
+
+def _completed(call: Call, task: str, body: JsonObject, form: Form | None) -> JsonObject:
+    """Return the body of an instantiation with its flavour, and with what a person was asked for. Raises UsageFault."""
+    from kubevnfm_cli import forms
+
+    if task != "instantiate":
+        return body
+    flavour = forms.type_at(form, ["flavourId"])
+    allowed = flavour.get("enum")
+    if "flavourId" not in body and isinstance(allowed, list) and len(allowed) == 1:
+        body = {"flavourId": allowed[0], **body}
+    if form is not None and forms.can_ask(call):
+        if "flavourId" not in body:
+            answer = forms.answer(call, forms.Missing(("flavourId",), flavour)) or flavour.get("default")
+            body = {**body, **({"flavourId": answer} if answer else {})}
+        body = forms.asked(call, form, body)
+    if "flavourId" not in body:
+        from kubevnfm_cli.schema_text import facts_of
+
+        facts = facts_of({"enum": allowed, "x-enum-titles": flavour.get("x-enum-titles")}) if allowed else ""
+        raise UsageFault(f"--flavour ID expected, or flavourId in -f FILE{f': {facts}' if facts else ''}")
+    return body
 
 
 def _add_instantiate(parser: Parser) -> None:
@@ -61,10 +104,7 @@ def _instantiate(call: Call, body: JsonObject) -> tuple[str, JsonObject]:
     given = call.given
     connections = {f"vim{number}": _vim(call.gateway, name) for number, name in enumerate(given.vim, 1)} or None
     flags = {"flavourId": given.flavour, "instantiationLevelId": given.level, "vimConnectionInfo": connections}
-    whole = bodies.merged(body, flags)
-    if "flavourId" not in whole:
-        raise UsageFault("--flavour ID expected, or flavourId in -f FILE")
-    return "instantiate", whole
+    return "instantiate", bodies.merged(body, flags)
 
 
 def _vim(gateway: Gateway, name: str) -> JsonObject:
