@@ -38,6 +38,8 @@ _OWN_JSON: Final = {
     "libs/store/kubevnfm_store/mongo/documents.py": "a stored message, and what was just written",
     "services/lcm-api/kubevnfm_lcm_api/http/markers.py": "sealed by the key ring",
     "services/lcm-api/kubevnfm_lcm_api/notifications/event_log.py": "its own text, which it has just made or has stored",
+    "services/lcm-api/kubevnfm_lcm_api/page/grants.py": "sealed by the key ring",
+    "services/lcm-api/kubevnfm_lcm_api/page/openid.py": "sealed by the key ring",
     "services/lcm-api/kubevnfm_lcm_api/page/sessions.py": "sealed by the key ring",
     "services/infra-k8s/kubevnfm_infra_k8s/adapters/stored_hooks.py": "sealed by the key ring",
     "services/infra-openstack/kubevnfm_infra_openstack/domain/snapshots.py": "sealed by the key ring",

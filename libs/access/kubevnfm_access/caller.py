@@ -49,6 +49,8 @@ _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
 LOGIN: Final = "/kubevnfm/v1/login"
 """How one can log in."""
+OPENID: Final = f"{LOGIN}/openid"
+"""Logging in at the identity server; no caller has credentials before, and none needs them after."""
 SESSION: Final = "/kubevnfm/v1/session"
 """The caller's session, which each caller may begin and end."""
 PAGE: Final = "/ui"
@@ -69,6 +71,8 @@ class Caller:
     project: str | None = None
     expires: float | None = None
     """End of validity of the credentials, in seconds since the epoch; None: unknown."""
+    name: str | None = None
+    """The name that people know the caller by, to be shown alone: others may have the same. None: the subject."""
 
     def may(self, needed: Role) -> bool:
         """Return whether one of the roles is the needed one or includes it."""
@@ -85,7 +89,12 @@ def is_changing(method: str) -> bool:
 
 def is_open(method: str, path: str) -> bool:
     """Return whether a request needs no credentials of the public API (api.md 6.1)."""
-    return path in {"/", LOGIN, PAGE} or path.startswith(f"{PAGE}/") or is_for_machines(method, path)
+    return (
+        path in {"/", LOGIN, PAGE}
+        or path == OPENID
+        or path.startswith((f"{PAGE}/", f"{OPENID}/"))
+        or is_for_machines(method, path)
+    )
 
 
 def is_for_machines(method: str, path: str) -> bool:

@@ -19,6 +19,10 @@ class Forbidden(VnfmError, code="forbidden", title="Forbidden", status=403):
     """The caller is authenticated but lacks the permission."""
 
 
+class LoginRefused(VnfmError, code="login-refused", title="Login refused", status=403):
+    """A login at the identity server did not succeed; the detail is a sentence for the person."""
+
+
 class TooManyRequests(VnfmError, code="too-many-requests", title="Too many requests", status=429, retryable=True):
     """The caller exceeds its rate."""
 

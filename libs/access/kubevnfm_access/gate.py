@@ -29,10 +29,11 @@ class Gate:
         """Whether every caller has every permission."""
         return not self._authenticators
 
-    async def admit(self, credentials: Credentials, *, address: str) -> Caller:
+    async def admit(self, credentials: Credentials, *, address: str, is_session: bool = False) -> Caller:
         """Return the caller. Raises Unauthenticated, InvalidInput, TooManyRequests, OutsideUnavailable.
 
         Requests without valid credentials are counted by address; above the rates they are refused before any check.
+        ``is_session``: these are of a session, whose key is no guess, and which renews its tokens by itself.
         """
         if self.is_open:
             self._count(f"address {address}")
@@ -40,7 +41,7 @@ class Gate:
         # Before the credentials: checking a password takes 32 MiB and a processor, so guesses must be refused earlier.
         if self._limit is not None:
             _refuse(self._limit.wait_s(f"address {address}"))
-        if self._tries is not None:
+        if self._tries is not None and not is_session:
             _refuse(self._tries.wait_s(credentials, address=address))
         try:
             caller = await self._who(credentials)
@@ -53,6 +54,17 @@ class Gate:
             self._tries.note_right(credentials)
         self._count(f"{caller.mode} {caller.subject}")
         return caller
+
+    def check_address(self, address: str) -> None:
+        """Raise TooManyRequests if the address has sent too much; for requests that no caller has authenticated yet."""
+        self._count(f"address {address}")
+        if self._tries is not None:
+            _refuse(self._tries.wait_s(Credentials(), address=address))
+
+    def note_wrong(self, address: str) -> None:
+        """Count an attempt to log in that was wrong."""
+        if self._tries is not None:
+            self._tries.charge(address)
 
     async def again(self, caller: Caller, credentials: Credentials, method: str, path: str) -> Caller | None:
         """Check the same credentials later: return the caller, None if they are not valid any more. Nothing is counted.

@@ -58,11 +58,16 @@ class Admission:
 
     async def again(self, caller: Caller) -> Caller | None:
         """Return the present state of ``caller``; None if its credentials are not valid any more, or its session has ended."""
+        credentials = self.credentials
         # No verdict while the database does not answer, as with identity servers (`Gate.again`).
         with suppress(OutsideUnavailable):
-            if self.session is not None and await self.session.credentials() is None:
-                return None
-        return await self.gate.again(caller, self.credentials, self.method, self.path)
+            if self.session is not None:
+                stood_for = await self.session.credentials()
+                if stood_for is None:
+                    return None
+                # Its token may be a newer one than that of the request.
+                credentials = replace(stood_for, certificate=credentials.certificate)
+        return await self.gate.again(caller, credentials, self.method, self.path)
 
 
 ADMISSION: Final = web.RequestKey("admission", Admission)
@@ -254,7 +259,7 @@ async def _caller(
 ) -> Caller:
     """Return the caller. Raises what `Gate.admit` does; a session whose credentials are refused has ended."""
     try:
-        return await gate.admit(credentials, address=proxies.address(request))
+        return await gate.admit(credentials, address=proxies.address(request), is_session=session is not None)
     except Unauthenticated as refusal:
         if session is not None:
             await session.end()

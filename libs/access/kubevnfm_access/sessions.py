@@ -18,9 +18,9 @@ from kubevnfm_access.credentials import Credentials
 PAGE_HEADER: Final = "Kubevnfm-Page"
 """Requests of the page have it. Their refusals do not name the schemes, as browsers would ask for a password themselves."""
 CHALLENGE: Final = 'Session realm="kubevnfm"'
-_COOKIE: Final = "kubevnfm-session"
-_SAFE_COOKIE: Final = f"__Host-{_COOKIE}"
-"""Browsers take it from this very host and by TLS only (RFC 6265bis 4.1.3.2)."""
+COOKIE: Final = "kubevnfm-session"
+_SAFE: Final = "__Host-"
+"""Browsers take a cookie of such a name from this very host and by TLS only (RFC 6265bis 4.1.3.2)."""
 _KEY: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """256 bits as `secrets.token_urlsafe` writes them."""
 
@@ -39,15 +39,20 @@ class Sessions(Protocol):
 
 def key_of(request: web.Request, *, is_tls: bool) -> str | None:
     """Return the key in the cookie; None without one. ``is_tls``: whether the caller uses TLS, at a proxy or here."""
-    key = request.cookies.get(_SAFE_COOKIE if is_tls else _COOKIE)
+    key = cookie_of(request, COOKIE, is_tls=is_tls)
     return key if key is not None and _KEY.fullmatch(key) else None
 
 
-def give(response: web.StreamResponse, key: str, *, for_s: int, is_tls: bool) -> None:
-    """Give the caller the cookie of a session."""
+def cookie_of(request: web.Request, name: str, *, is_tls: bool) -> str | None:
+    """Return the value of a cookie that `give` has given."""
+    return request.cookies.get(_named(name, is_tls=is_tls))
+
+
+def give(response: web.StreamResponse, value: str, *, for_s: int, is_tls: bool, name: str = COOKIE) -> None:
+    """Give the caller a cookie, that of a session by default."""
     response.set_cookie(
-        _SAFE_COOKIE if is_tls else _COOKIE,
-        key,
+        _named(name, is_tls=is_tls),
+        value,
         max_age=for_s,
         path="/",
         secure=is_tls,
@@ -56,6 +61,10 @@ def give(response: web.StreamResponse, key: str, *, for_s: int, is_tls: bool) ->
     )
 
 
-def take_back(response: web.StreamResponse, *, is_tls: bool) -> None:
-    """Remove the cookie from the caller's browser."""
-    response.del_cookie(_SAFE_COOKIE if is_tls else _COOKIE, path="/", secure=is_tls, httponly=True, samesite="Strict")
+def take_back(response: web.StreamResponse, *, is_tls: bool, name: str = COOKIE) -> None:
+    """Remove a cookie from the caller's browser."""
+    response.del_cookie(_named(name, is_tls=is_tls), path="/", secure=is_tls, httponly=True, samesite="Strict")
+
+
+def _named(name: str, *, is_tls: bool) -> str:
+    return f"{_SAFE}{name}" if is_tls else name

@@ -14,6 +14,7 @@ from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_access.caller import Caller, Role, roles_of
 from kubevnfm_access.credentials import Credentials
+from kubevnfm_access.discovery import Discovery
 from kubevnfm_access.errors import IdentityUnavailable, Unauthenticated
 from kubevnfm_access.identity_http import call
 
@@ -29,6 +30,7 @@ _FRESH_S: Final = 600.0
 """How long keys are cached: a withdrawn key may be accepted for so long."""
 _ASK_EVERY_S: Final = 10.0
 """A token with an unknown key triggers a fetch, at most this often: otherwise any caller could flood the issuer."""
+_LONGEST_NAME: Final = 100
 _STALE_S: Final = 24 * 3600.0
 """How long keys are used while the issuer does not answer."""
 
@@ -39,12 +41,12 @@ class IssuerKeys:
     def __init__(
         self,
         session: aiohttp.ClientSession,
+        discovery: Discovery,
         *,
-        issuer: str,
         jwks_url: str | None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._session, self._issuer, self._jwks_url, self._now = session, issuer, jwks_url, now
+        self._session, self._discovery, self._jwks_url, self._now = session, discovery, jwks_url, now
         self._keys: Mapping[str, jwt.PyJWK] = {}
         self._fetched: float | None = None
         self._asked: float | None = None
@@ -92,13 +94,11 @@ class IssuerKeys:
             log.warning("issuer_keys_unavailable", reason=str(error))
 
     async def _discovered(self) -> str:
-        """Return the address of the keys by OpenID Connect Discovery 1.0."""
-        answer = await call(self._session, "GET", f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-        body = answer.body if isinstance(answer.body, dict) else {}
-        # The document must name the issuer itself (OpenID Connect Discovery 1.0, 4.3).
-        if answer.status != 200 or body.get("issuer") != self._issuer or not isinstance(body.get("jwks_uri"), str):
+        """Return the address of the keys that the issuer publishes."""
+        found = await self._discovery.address("jwks_uri")
+        if found is None:
             raise IdentityUnavailable("the token issuer's configuration cannot be used")
-        return str(body["jwks_uri"])
+        return found
 
 
 def _usable(keys: Any) -> Iterable[tuple[str, jwt.PyJWK]]:
@@ -114,53 +114,87 @@ def _usable(keys: Any) -> Iterable[tuple[str, jwt.PyJWK]]:
             continue
 
 
+async def claims_of(token: str, keys: IssuerKeys, *, issuer: str, audience: str) -> dict[str, Any]:
+    """Return the claims of a token that the issuer has signed for the audience. Raises Unauthenticated, IdentityUnavailable."""
+    try:
+        header = jwt.get_unverified_header(token)
+        # The header is the sender's claim: its algorithm is checked against the list before any key is used (RFC
+        # 8725 3.1).
+        algorithm = header.get("alg")
+        key = await keys.key(header.get("kid")) if algorithm in ALGORITHMS else None
+        if key is None or algorithm is None:
+            raise Unauthenticated("the token is not signed by a known key of the issuer")
+        return jwt.decode(
+            token,
+            key.key,
+            algorithms=[algorithm],
+            audience=audience,
+            issuer=issuer,
+            leeway=_LEEWAY_S,
+            options={"require": ["exp", "iss", "aud"]},
+        )
+    except jwt.ExpiredSignatureError as error:
+        raise Unauthenticated("the token has expired") from error
+    except jwt.InvalidAudienceError as error:
+        raise Unauthenticated("the token is for another audience (aud)") from error
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise Unauthenticated("the token is not valid here") from error
+
+
 class JwtTokens:
     """`Authenticator` by JWT."""
 
     challenge = 'Bearer realm="kubevnfm"'
 
     def __init__(
-        self, keys: IssuerKeys, *, issuer: str, audience: str, roles_claim: str, role_by_name: Mapping[str, Role]
+        self,
+        keys: IssuerKeys,
+        *,
+        issuer: str,
+        audience: str,
+        roles_claim: str,
+        role_by_name: Mapping[str, Role],
+        login_client: str | None = None,
     ) -> None:
         self._keys, self._issuer, self._audience = keys, issuer, audience
-        self._roles_claim, self._role_by_name = roles_claim, role_by_name
+        self._roles_claim, self._role_by_name, self._login_client = roles_claim, role_by_name, login_client
 
     async def caller(self, credentials: Credentials) -> Caller | None:
         token = credentials.bearer_token()
         if token is None:
             return None
-        try:
-            header = jwt.get_unverified_header(token)
-            # The header is the sender's claim: its algorithm is checked against the list before any key is used (RFC
-            # 8725 3.1).
-            algorithm = header.get("alg")
-            key = await self._keys.key(header.get("kid")) if algorithm in ALGORITHMS else None
-            if key is None or algorithm is None:
-                raise Unauthenticated("the token is not signed by a known key of the issuer")
-            claims = jwt.decode(
-                token,
-                key.key,
-                algorithms=[algorithm],
-                audience=self._audience,
-                issuer=self._issuer,
-                leeway=_LEEWAY_S,
-                options={"require": ["exp", "iss", "aud"]},
-            )
-        except jwt.ExpiredSignatureError as error:
-            raise Unauthenticated("the token has expired") from error
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise Unauthenticated("the token is not valid here") from error
-        return caller_of(claims, self._roles_claim, self._role_by_name, expires=float(claims["exp"]) + _LEEWAY_S)
+        claims = await claims_of(token, self._keys, issuer=self._issuer, audience=self._audience)
+        expires = float(claims["exp"]) + _LEEWAY_S
+        return caller_of(
+            claims, self._roles_claim, self._role_by_name, expires=expires, login_client=self._login_client
+        )
 
 
 def caller_of(
-    claims: JsonMapping, roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
+    claims: JsonMapping,
+    roles_claim: str,
+    role_by_name: Mapping[str, Role],
+    *,
+    expires: float | None,
+    login_client: str | None = None,
 ) -> Caller:
-    """Return the caller of a token's claims. Raises Unauthenticated if the subject is missing."""
-    subject = claims.get("client_id") or claims.get("azp") or claims.get("sub")
-    if not isinstance(subject, str):
+    """Return the caller of a token's claims. Raises Unauthenticated if the subject is missing.
+
+    A client is called by its id. With the client ``login_client`` people log in, so the holder of its tokens is their subject.
+    """
+    client = claims.get("client_id") or claims.get("azp")
+    is_person = client is None or client == login_client
+    subject = claims.get("sub") if is_person else client
+    if not isinstance(subject, str) or not subject:
         raise Unauthenticated("the token has no `sub` claim")
-    return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name), expires=expires)
+    name = claims.get("preferred_username") if is_person else None
+    return Caller(
+        subject,
+        "bearer",
+        roles_of(_names(claims, roles_claim), role_by_name),
+        expires=expires,
+        name=name[:_LONGEST_NAME] if isinstance(name, str) else None,
+    )
 
 
 def _names(claims: JsonMapping, path: str) -> list[str]:

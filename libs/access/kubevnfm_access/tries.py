@@ -44,8 +44,12 @@ class Tries:
         """Count credentials that were refused. A request without any is no try: clients send it to learn the schemes."""
         self._right.pop(self._mark(credentials), None)
         if not credentials.are_absent:
-            # Also above the rate: of many tries at once each was begun before the first had failed.
-            self._limit.charge(_network(address))
+            self.charge(address)
+
+    def charge(self, address: str) -> None:
+        """Count an attempt of the address."""
+        # Also above the rate: of many tries at once each was begun before the first had failed.
+        self._limit.charge(_network(address))
 
     def _mark(self, credentials: Credentials) -> bytes:
         digest = hashlib.blake2b(key=self._key)

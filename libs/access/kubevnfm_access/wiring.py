@@ -14,10 +14,12 @@ from kubevnfm_kit.tls import ClientTls
 from kubevnfm_access.basic import BasicUsers
 from kubevnfm_access.certificates import CertificateUsers
 from kubevnfm_access.credentials import Authenticator
+from kubevnfm_access.discovery import Discovery
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.hosts import KnownHosts, hosts_of, is_loopback
 from kubevnfm_access.limiter import RateLimit
 from kubevnfm_access.middleware import Proxies
+from kubevnfm_access.openid import LoginClient, OpenId
 from kubevnfm_access.settings import AccessSettings, Mode
 from kubevnfm_access.tokens_introspected import IntrospectedTokens
 from kubevnfm_access.tokens_jwt import IssuerKeys, JwtTokens
@@ -29,8 +31,10 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[Gate]:
-    """Yield the gate. Raises InvalidInput if the users file is invalid."""
+async def opened_gate(
+    settings: AccessSettings, clock: Clock, *, login_client: str | None = None
+) -> AsyncIterator[Gate]:
+    """Yield the gate. Raises InvalidInput if the users file is invalid. ``login_client``: as of `caller_of`."""
     limit = (
         RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
         if settings.rate_limit_per_s
@@ -43,7 +47,22 @@ async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[G
     )
     async with internal_session(ClientTls(settings.auth_ca)) as session:
         modes = [mode for mode in settings.auth_modes if mode != "none"]
-        yield Gate([_authenticator(mode, settings, session, clock) for mode in modes], limit, tries)
+        authenticators = [_authenticator(mode, settings, session, clock, login_client) for mode in modes]
+        yield Gate(authenticators, limit, tries)
+
+
+@asynccontextmanager
+async def opened_login(
+    settings: AccessSettings, login: LoginClient | None, clock: Clock
+) -> AsyncIterator[OpenId | None]:
+    """Yield the client with which people log in at the issuer of tokens; None without one."""
+    if login is None or settings.auth_bearer_issuer is None:
+        yield None
+        return
+    async with internal_session(ClientTls(settings.auth_ca)) as session:
+        discovery = Discovery(session, issuer=settings.auth_bearer_issuer)
+        keys = IssuerKeys(session, discovery, jwks_url=settings.auth_bearer_jwks_url)
+        yield OpenId(session, discovery, keys, login, clock)
 
 
 def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> None:
@@ -59,7 +78,9 @@ def proxies(settings: AccessSettings, host: str | None = None, *, public_url: st
     return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url)
 
 
-def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock) -> Authenticator:
+def _authenticator(
+    mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock, login_client: str | None
+) -> Authenticator:
     """Return the authenticator of a mode, whose settings have been checked to be complete."""
     if mode == "keystone":
         assert s.auth_keystone_url is not None
@@ -83,22 +104,24 @@ def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession
             keep_s=s.auth_cache_s,
         )
     if mode == "bearer":
-        return _bearer(s, session)
+        return _bearer(s, session, login_client)
     assert s.auth_users_file is not None
     users = UsersFile(s.auth_users_file)
     return CertificateUsers(users, clock) if mode == "certificate" else BasicUsers(users)
 
 
-def _bearer(s: AccessSettings, session: aiohttp.ClientSession) -> Authenticator:
+def _bearer(s: AccessSettings, session: aiohttp.ClientSession, login_client: str | None) -> Authenticator:
     assert s.auth_bearer_audience is not None
     if s.auth_bearer_issuer is not None:
-        keys = IssuerKeys(session, issuer=s.auth_bearer_issuer, jwks_url=s.auth_bearer_jwks_url)
+        discovery = Discovery(session, issuer=s.auth_bearer_issuer)
+        keys = IssuerKeys(session, discovery, jwks_url=s.auth_bearer_jwks_url)
         return JwtTokens(
             keys,
             issuer=s.auth_bearer_issuer,
             audience=s.auth_bearer_audience,
             roles_claim=s.auth_bearer_roles_claim,
             role_by_name=s.auth_roles,
+            login_client=login_client,
         )
     assert s.auth_bearer_introspection_url is not None
     assert s.auth_bearer_client_id is not None

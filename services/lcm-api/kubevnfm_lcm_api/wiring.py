@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
 
-from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
+from kubevnfm_access.openid import OpenId
+from kubevnfm_access.wiring import opened_gate, opened_login, proxies, warn_of_clear_text
 from kubevnfm_clients.metrics import Metrics
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.playbooks import PlaybookPrograms
@@ -47,6 +48,7 @@ from kubevnfm_lcm_api.onap.bundle_store import BundlePackages, Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
 from kubevnfm_lcm_api.page import sessions as page_sessions
+from kubevnfm_lcm_api.page.openid import OpenIdLogins
 from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.settings import Settings
@@ -99,9 +101,9 @@ async def lcm_api(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     await backends.ensure_indexes(INDEXES)
-    sessions = StoredSessions(backends.store, backends.key_ring, backends.clock, lasts_s=settings.page_session_s)
     async with (
-        opened_gate(settings, backends.clock) as gate,
+        opened_gate(settings, backends.clock, login_client=settings.page_login_client_id) as gate,
+        opened_login(settings, settings.login_client, backends.clock) as openid,
         backends.relay(_OUTBOXES) as relay,
         _connected(
             settings, backends, relay, multicloud, vims=vims, node_logs=node_logs, playbooks=playbooks
@@ -111,7 +113,7 @@ async def lcm_api(
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
         aclosing(subjects[2].notifications),
-        background(**_removals(backends, sessions)),
+        background(**_removals(backends, sessions := _sessions(settings, backends, openid))),
     ):
         for subject in subjects:
             subject.handle(worker)
@@ -143,7 +145,12 @@ async def lcm_api(
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
-            partial(add_page, sessions=sessions, ways=settings.auth_modes),
+            partial(
+                add_page,
+                sessions=sessions,
+                ways=settings.auth_modes,
+                openid=None if openid is None else OpenIdLogins(openid, gate, sessions),
+            ),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
@@ -160,6 +167,11 @@ async def lcm_api(
             ) as port,
         ):
             yield LcmApi(port)
+
+
+def _sessions(settings: Settings, backends: Backends, openid: OpenId | None) -> StoredSessions:
+    lasts_s = settings.page_session_s
+    return StoredSessions(backends.store, backends.key_ring, backends.clock, lasts_s=lasts_s, openid=openid)
 
 
 def _removals(backends: Backends, sessions: StoredSessions) -> Mapping[str, Coroutine[Any, Any, None]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
+from urllib.parse import urlencode
 
 import jwt
 from aiohttp import web
@@ -20,6 +23,8 @@ from kubevnfm_kit.http import serving
 
 AUDIENCE = "kubevnfm"
 CLIENT = ("gateway", "gateway-s3cret")
+PAGE_CLIENT = "kubevnfm-page"
+"""The client as which people log in."""
 
 
 class SigningKey:
@@ -38,9 +43,15 @@ class SigningKey:
         return {**json.loads(form.to_jwk(self.private.public_key())), "kid": self.kid, "use": "sig"}
 
 
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Issuer:
-    """An OAuth 2.0 server that issues tokens and publishes its keys."""
+    """An OAuth 2.0 and OpenID Connect server: it issues tokens, publishes its keys, and logs people in."""
 
     keys: list[SigningKey] = field(default_factory=lambda: [SigningKey("k1")])
     url: str = ""
@@ -51,6 +62,27 @@ class Issuer:
     """The answer of introspection for each token."""
     more_keys: list[Any] = field(default_factory=list)
     """Other entries of the published key set."""
+    person: str = "anna"
+    """The one that logs in."""
+    refusal: str | None = None
+    """The error with which a login ends."""
+    has_logout: bool = True
+    configuration: dict[str, Any] = field(default_factory=dict)
+    """Changes of what it publishes about itself."""
+    claims: dict[str, Any] = field(default_factory=dict)
+    """Changes of the ID token."""
+    granted: dict[str, Any] = field(default_factory=dict)
+    """Changes of the answers at the token endpoint."""
+    forms: list[dict[str, str]] = field(default_factory=list)
+    """The requests to the token endpoint."""
+    revoked: list[str] = field(default_factory=list)
+    refresh_tokens: dict[str, str] = field(default_factory=dict)
+    """The person of each refresh token that was not used yet; an old one ends the login."""
+    is_free: asyncio.Event = field(default_factory=_set_event)
+    """Whether it answers at the token endpoint already."""
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether it was asked there."""
+    _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def token(
         self, scope: str = "operator", *, key: SigningKey | None = None, header: Any = None, **changes: Any
@@ -78,6 +110,9 @@ class Issuer:
                 web.get("/.well-known/openid-configuration", self._configuration),
                 web.get("/jwks", self._jwks),
                 web.post("/introspect", self._introspect),
+                web.get("/authorize", self._authorize),
+                web.post("/token", self._token),
+                web.post("/revoke", self._revoke),
             ]
         )
         return app
@@ -91,7 +126,71 @@ class Issuer:
         return answer
 
     async def _configuration(self, _: web.Request) -> web.Response:
-        return web.json_response({"issuer": self.url, "jwks_uri": f"{self.url}/jwks"})
+        found = {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/jwks",
+            "authorization_endpoint": f"{self.url}/authorize?tenant=nfv",
+            "token_endpoint": f"{self.url}/token",
+            "revocation_endpoint": f"{self.url}/revoke",
+            "end_session_endpoint": f"{self.url}/logout" if self.has_logout else None,
+            "authorization_response_iss_parameter_supported": True,
+        }
+        found |= self.configuration
+        return web.json_response({name: value for name, value in found.items() if value is not None})
+
+    async def _authorize(self, request: web.Request) -> web.Response:
+        """Log the person in; as a browser would be, the client is sent back."""
+        query = request.query
+        assert (query["response_type"], query["code_challenge_method"], query["tenant"]) == ("code", "S256", "nfv")
+        assert "openid" in query["scope"].split()
+        back = {"state": query["state"], "iss": self.url}
+        if self.refusal is not None:
+            back["error"] = self.refusal
+        else:
+            back["code"] = f"code-{len(self._codes)}"
+            self._codes[back["code"]] = {**query, "person": self.person}
+        return web.Response(status=302, headers={"Location": f"{query['redirect_uri']}?{urlencode(back)}"})
+
+    async def _token(self, request: web.Request) -> web.Response:
+        self.is_asked.set()
+        await self.is_free.wait()
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        client = form.get("client_id", "")
+        if (basic := request.headers.get("Authorization")) is not None:
+            client = b64decode(basic.removeprefix("Basic ")).decode()
+        self.forms.append({**form, "client": client})
+        if form["grant_type"] == "refresh_token":
+            person, nonce = self.refresh_tokens.pop(form["refresh_token"], None), None
+        else:
+            login = self._codes.pop(form["code"], {})
+            digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+            is_right = urlsafe_b64encode(digest).decode().rstrip("=") == login.get("code_challenge")
+            fits = is_right and login.get("redirect_uri") == form["redirect_uri"]
+            person, nonce = (login["person"], login["nonce"]) if fits else (None, None)
+        if person is None:
+            return web.json_response({"error": "invalid_grant", "error_description": "s3cret detail"}, status=400)
+        refresh = f"refresh-{len(self.forms)}"
+        self.refresh_tokens[refresh] = person
+        about: dict[str, Any] = {
+            "sub": f"id-{person}",
+            "preferred_username": person,
+            "azp": PAGE_CLIENT,
+            "client_id": None,
+        }
+        id_claims = {**about, "aud": PAGE_CLIENT, "nonce": nonce, "scope": None, **self.claims}
+        found = {
+            "access_token": self.token("admin" if person == "anna" else person, **about),
+            "id_token": self.token(**id_claims),
+            "refresh_token": refresh,
+            "token_type": "Bearer",
+            "expires_in": 300,
+        }
+        found |= self.granted
+        return web.json_response({name: value for name, value in found.items() if value is not None})
+
+    async def _revoke(self, request: web.Request) -> web.Response:
+        self.revoked.append(str((await request.post())["token"]))
+        return web.Response()
 
     async def _jwks(self, _: web.Request) -> web.Response:
         return web.json_response({"keys": [*self.more_keys, *(key.jwk() for key in self.keys)]})

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aiohttp import web
-from kubevnfm_access.caller import LOGIN, SESSION
+from kubevnfm_access.caller import LOGIN, OPENID, SESSION
 from kubevnfm_access.middleware import ADMISSION, CALLER, PROXIES
 from kubevnfm_access.sessions import give, key_of, take_back
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, NotFound
 
+from kubevnfm_lcm_api.http.bodies import parse, read_json
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route
+from kubevnfm_lcm_api.page.openid import ANSWER, LOGOUT, OpenIdAnswer, OpenIdLogin, OpenIdLogins
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 
 TAG = "Web page"
@@ -26,12 +28,16 @@ class LoginView(Shown):
 
     ways: list[str]
     """``basic`` (name and password), ``bearer`` and ``keystone`` (a token), ``certificate``; none where authentication is off."""
+    openIdHost: str | None = None  # noqa: N815  # as it is on the wire
+    """The host of the identity server at which one can log in (OpenID Connect); missing without one."""
 
 
 class CallerView(Shown):
     """The caller, as the gateway knows it."""
 
     subject: str
+    name: str | None = None
+    """The name that people know it by; others may have the same."""
     mode: str
     """The way by which it was authenticated; ``none`` where authentication is off."""
     roles: list[str]
@@ -40,15 +46,23 @@ class CallerView(Shown):
     """Whether a session carries the request, which a logout would end."""
 
 
-class Login:
-    """The handlers."""
+class LogoutView(Shown):
+    """A logout that goes on at the identity server."""
 
-    def __init__(self, sessions: StoredSessions, ways: Sequence[str]) -> None:
-        self._sessions, self._ways = sessions, [way for way in ways if way != "none"]
+    next: str
+    """Where the browser goes then, a path of the gateway."""
+
+
+class Login:
+    """The handlers. ``openid``: logging in at the identity server, where the gateway is a client of one."""
+
+    def __init__(self, sessions: StoredSessions, ways: Sequence[str], openid: OpenIdLogins | None) -> None:
+        self._sessions, self._ways, self._openid = sessions, [way for way in ways if way != "none"], openid
 
     async def ways(self, request: web.Request) -> web.Response:
         """GET login: the ways of authentication that are on."""
-        return web.json_response({"ways": self._ways})
+        more = {} if self._openid is None else {"openIdHost": self._openid.host}
+        return web.json_response({"ways": self._ways, **more})
 
     async def show(self, request: web.Request) -> web.Response:
         """GET session: the caller."""
@@ -75,19 +89,46 @@ class Login:
         give(response, key, for_s=self._sessions.lasts_s, is_tls=is_tls)
         return response
 
+    async def lead(self, request: web.Request) -> web.Response:
+        """POST login/openid: begin a login at the identity server. Raises NotFound, and what `begin` does."""
+        return await self._there().begin(request)
+
+    async def logout(self, request: web.Request) -> web.Response:
+        """GET login/openid/logout: lead to its logout. Raises NotFound."""
+        return await self._there().logout(request)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """POST login/openid/answer: begin a session with the answer of the identity server. Raises InvalidInput, NotFound, and what `finish` does."""
+        given = parse(OpenIdAnswer, await read_json(request))
+        openid = self._there()
+        key = await openid.finish(request, given)
+        response = web.json_response(_view(request, is_session=True), status=201)
+        openid.forget(request, response)
+        give(response, key, for_s=self._sessions.lasts_s, is_tls=request.app[PROXIES].is_tls(request))
+        return response
+
     async def end(self, request: web.Request) -> web.Response:
-        """DELETE session: end the session that carries the request."""
-        if (session := request[ADMISSION].session) is not None:
-            await session.end()
-        response = web.Response(status=204)
+        """DELETE session: end the session that carries the request; one of the identity server ends there, too."""
+        session, further = request[ADMISSION].session, None
+        if session is not None:
+            grant = await self._sessions.end_granted(session.key)
+            if grant is not None and self._openid is not None:
+                further = await self._openid.leave(request, grant)
+        response = further or web.Response(status=204)
         take_back(response, is_tls=request.app[PROXIES].is_tls(request))
         return response
+
+    def _there(self) -> OpenIdLogins:
+        if self._openid is None:
+            raise NotFound("this gateway has no login at an identity server")
+        return self._openid
 
 
 def _view(request: web.Request, *, is_session: bool) -> dict[str, object]:
     caller = request[CALLER]
     roles = sorted(str(role) for role in caller.roles)
-    return {"subject": caller.subject, "mode": caller.mode, "roles": roles, "isSession": is_session}
+    name = {} if caller.name is None else {"name": caller.name}
+    return {"subject": caller.subject, **name, "mode": caller.mode, "roles": roles, "isSession": is_session}
 
 
 def routes(login: Login) -> list[Route]:
@@ -96,9 +137,26 @@ def routes(login: Login) -> list[Route]:
         Answer("The caller", CallerView),
         Answer("The session has begun; the cookie stands for it", CallerView),
     )
+    ended = {**DELETED, 200: Answer("The session has ended here; the identity server is next", LogoutView)}
+    led = Answer("The login, which goes on at the identity server", OpenIdLogin)
+    left = Answer("The way to its logout, or to the page")
+    refusals = {
+        403: "the login was refused, or is of another page",
+        404: "the gateway has no login at an identity server",
+        503: "the identity server does not answer",
+    }
     return [
         Route(TAG, "GET", LOGIN, login.ways, "Show how one can log in", {200: Answer("The ways", LoginView)}),
         Route(TAG, "GET", SESSION, login.show, "Show the caller and its roles", {200: known}),
         Route(TAG, "POST", SESSION, login.begin, "Log in to the web page", {201: begun}),
-        Route(TAG, "DELETE", SESSION, login.end, "Log out of the web page", DELETED),
-    ]
+        Route(TAG, "DELETE", SESSION, login.end, "Log out of the web page", ended),
+        Route(TAG, "POST", OPENID, login.lead, "Begin a login at the identity server", {200: led}, refusals=refusals),
+        Route(
+            TAG, "POST", ANSWER, login.answer, "Log in with the answer of the identity server", {201: begun},
+            body=OpenIdAnswer, refusals=refusals,
+        ),
+        Route(
+            TAG, "GET", LOGOUT, login.logout, "Log out of the identity server", {303: left},
+            refusals={404: refusals[404]}, checks_accept=False,
+        ),
+    ]  # fmt: skip

@@ -11,6 +11,7 @@ from kubevnfm_access.caller import PAGE
 from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.page import login
 from kubevnfm_lcm_api.page.files import HEADERS, page_file
+from kubevnfm_lcm_api.page.openid import OpenIdLogins
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 
 _FOR_EVER = "public, max-age=31536000, immutable"
@@ -35,9 +36,11 @@ async def enter(request: web.Request) -> web.Response:
     return web.Response(status=308, headers={"Location": f"{PAGE}/"})
 
 
-def add_to(app: web.Application, *, sessions: StoredSessions, ways: Sequence[str]) -> None:
-    """Add the page to an application; ``ways``: those of authentication that are on."""
-    add_routes(app, login.routes(login.Login(sessions, ways)))
+def add_to(
+    app: web.Application, *, sessions: StoredSessions, ways: Sequence[str], openid: OpenIdLogins | None = None
+) -> None:
+    """Add the page to an application; ``ways``: those of authentication that are on; ``openid``: as of `Login`."""
+    add_routes(app, login.routes(login.Login(sessions, ways, openid)))
     # Not in the OpenAPI document: a browser reads them, with queries that only the page's script reads.
     app.router.add_get(PAGE, enter)
     app.router.add_get(f"{PAGE}/{{path:.*}}", show)

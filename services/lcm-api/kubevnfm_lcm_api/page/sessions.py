@@ -14,11 +14,14 @@ from typing import Final
 import structlog
 from kubevnfm_access.caller import Caller
 from kubevnfm_access.credentials import Credentials
+from kubevnfm_access.openid import Grant, OpenId
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_secrets.keyring import UnknownKey
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import Compare, Index, Op, Query, Sort, by
+from kubevnfm_store.query import Compare, Index, Op, Query, Sort, Stored, by
+
+from kubevnfm_lcm_api.page.grants import Grants
 
 log = structlog.get_logger()
 
@@ -29,33 +32,40 @@ MOST_OF_ONE: Final = 20
 
 
 class StoredSessions:
-    """The sessions. Every method may raise StoreUnavailable."""
+    """The sessions. Every method may raise StoreUnavailable. ``openid``: renews the tokens of those that have begun at an issuer."""
 
-    def __init__(self, store: DocumentStore, ring: KeyRing, clock: Clock, *, lasts_s: int) -> None:
+    def __init__(
+        self, store: DocumentStore, ring: KeyRing, clock: Clock, *, lasts_s: int, openid: OpenId | None = None
+    ) -> None:
         self._store, self._ring, self._clock = store, ring, clock
+        self._grants = Grants(store, ring, clock, COLLECTION, openid)
         self.lasts_s = lasts_s
         """How long a session lasts, however much it is used."""
 
     async def begin(self, caller: Caller, credentials: Credentials) -> str:
         """Begin a session of a caller that these credentials have admitted; return its key."""
         key = secrets.token_urlsafe(32)
-        record_id, user = _id_of(key), f"{caller.mode} {caller.subject}"
         plain = json.dumps([[*credentials.authorization], credentials.auth_token])
-        sealed = self._ring.seal(plain, bound_to=record_id)
-        ends = self._in(self.lasts_s)
-        await self._store.insert(COLLECTION, record_id, {"user": user, "expiresAt": ends, "credentials": sealed})
-        await self._end_oldest(user)
+        sealed = self._ring.seal(plain, bound_to=_id_of(key))
+        await self._insert(key, caller, {"credentials": sealed})
+        return key
+
+    async def begin_granted(self, caller: Caller, grant: Grant) -> str:
+        """Begin a session of a caller that the token of this grant has admitted; return its key."""
+        key = secrets.token_urlsafe(32)
+        await self._insert(key, caller, self._grants.stored(_id_of(key), grant))
         return key
 
     async def credentials(self, key: str) -> Credentials | None:
         """Return what its user has logged in with; None if there is no such session, or it has expired."""
-        record_id = _id_of(key)
-        found = await self._store.get(COLLECTION, record_id)
-        # Texts of RFC 3339 in UTC with equal precision sort as their moments do.
-        if found is None or found.body["expiresAt"] <= self._in(0):
+        found = await self._found(key)
+        if found is None:
             return None
         try:
-            authorization, auth_token = json.loads(self._ring.open(found.body["credentials"], bound_to=record_id))
+            if "grant" in found.body:
+                grant = await self._grants.present(found)
+                return None if grant is None else Credentials(authorization=[f"Bearer {grant.token}"])
+            authorization, auth_token = json.loads(self._ring.open(found.body["credentials"], bound_to=found.id))
         except UnknownKey:
             # The key was taken out of the ring, which is how an operator ends what it has encrypted.
             log.warning("session_unreadable")
@@ -66,13 +76,35 @@ class StoredSessions:
         """End the session, if there is one."""
         await self._store.delete(COLLECTION, _id_of(key))
 
+    async def end_granted(self, key: str) -> Grant | None:
+        """End the session, if there is one; return the grant that it had begun with, if it was one."""
+        found = await self._found(key)
+        await self.end(key)
+        if found is None or "grant" not in found.body:
+            return None
+        try:
+            return self._grants.read(found)
+        except UnknownKey:
+            return None
+
     async def remove_old(self) -> None:
         """Remove sessions that have expired."""
         await self._store.delete_many(COLLECTION, Compare("expiresAt", Op.LT, [self._in(0)]))
 
-    async def _end_oldest(self, user: str) -> None:
+    async def _found(self, key: str) -> Stored | None:
+        found = await self._store.get(COLLECTION, _id_of(key))
+        # Texts of RFC 3339 in UTC with equal precision sort as their moments do.
+        return None if found is None or found.body["expiresAt"] <= self._in(0) else found
+
+    async def _insert(self, key: str, caller: Caller, content: dict[str, object]) -> None:
+        user = f"{caller.mode} {caller.subject}"
+        body = {"user": user, "expiresAt": self._in(self.lasts_s), **content}
+        await self._store.insert(COLLECTION, _id_of(key), body)
         newest = Query(
-            by(user=user), sort=Sort("expiresAt", descending=True), limit=2 * MOST_OF_ONE, exclude=["credentials"]
+            by(user=user),
+            sort=Sort("expiresAt", descending=True),
+            limit=2 * MOST_OF_ONE,
+            exclude=["credentials", "grant"],
         )
         for older in (await self._store.find(COLLECTION, newest))[MOST_OF_ONE:]:
             await self._store.delete(COLLECTION, older.id)

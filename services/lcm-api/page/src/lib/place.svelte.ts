@@ -38,6 +38,12 @@ class Place {
     document.getElementById('main')?.focus({ preventScroll: true });
   }
 
+  /** Goes to a place of the page instead of the present one, without an entry for "back". */
+  replace(to: string): void {
+    history.replaceState(null, '', ROOT + to);
+    this.#now = here();
+  }
+
   /** Changes the query in place, without a new entry for "back". */
   set(changes: Record<string, string>): void {
     const query = new URLSearchParams(this.query);
