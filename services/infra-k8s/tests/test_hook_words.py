@@ -9,6 +9,9 @@ from kubevnfm_csar.hooks import Point, a_hook
 from kubevnfm_infra_k8s.domain.hooks.words import last_words
 from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
+from kubevnfm_infra_k8s.domain.verdicts import in_progress
+from kubevnfm_infra_k8s.domain.watching.stuck_pods import StuckPods
+from kubevnfm_kit.clock import SystemClock
 from kubevnfm_secrets import Mask
 from packages.kubernetes_objects import a_job
 
@@ -20,12 +23,14 @@ class PodsOf:
 
     def __init__(self, pods: Sequence[Body], logs: dict[tuple[str, str], str], secrets: Sequence[str] = ()) -> None:
         self.pods, self.logs, self.masked = pods, logs, Mask(secrets)
+        self.read: list[tuple[str, str, bool]] = []
 
     async def list(self, resource: Resource, **_: Any) -> Sequence[Body]:
         assert resource == PODS
         return self.pods
 
-    async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
+    async def pod_log(self, pod: ObjectKey, *, container: str, is_previous: bool = False) -> str:
+        self.read.append((pod.name, container, is_previous))
         return self.logs[pod.name, container]
 
 
@@ -53,3 +58,19 @@ async def test_the_newest_pods_container_that_failed_is_quoted_without_secrets()
     assert words == "\n| no login with ***\n| end"
     assert await said(PodsOf([], {})) == ""
     assert await said(PodsOf(pods[:1], {("old", "first"): " \n"})) == ""
+
+
+async def test_a_container_that_ends_again_and_again_is_named_with_its_last_line() -> None:
+    """CR-025: of the run that has ended, without secrets; read once for each run."""
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    crashed = {"name": "c", "state": waiting, "lastState": {"terminated": {"exitCode": 2}}, "restartCount": 3}
+    pod = a_pod("web", "2026-11-27T00:01:00Z", [crashed])
+    key = ObjectKey("batch/v1", "Job", "n", "h")
+    cluster: Any = PodsOf([pod], {("web", "c"): "starts\nno login with swordfish-10\n"}, ["swordfish-10"])
+    pods = StuckPods(cluster, "i1", SystemClock())
+    for _ in range(2):
+        found = await pods.explain(
+            {key: in_progress("0 of 1 completed")}, {key: {"metadata": {"uid": "u1"}}}, is_last=True
+        )
+        assert found[key].message.endswith("it last ended with exit code 2: no login with ***")
+    assert cluster.read == [("web", "c", True)]

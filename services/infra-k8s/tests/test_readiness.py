@@ -12,6 +12,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge, lacks_status, last_condition
+from kubevnfm_infra_k8s.domain.reading.starting_pods import standing_of_pod
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe, open_warnings
@@ -19,6 +20,9 @@ from kubevnfm_lab.kubernetes.pki import Authority
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 OK, WAIT, BAD, GOING = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED, Status.TERMINATING
+
+ON_NODE: dict[str, Any] = {"nodeName": "n"}
+ENDED = {"name": "e", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
 
 
 def obj(
@@ -282,10 +286,40 @@ def test_a_crashing_container_says_how_it_ended() -> None:
     for ended, said in (
         ({"exitCode": 137, "reason": "OOMKilled"}, "CrashLoopBackOff: m; it last ended with exit code 137 (OOMKilled)"),
         ({"exitCode": 1}, "CrashLoopBackOff: m; it last ended with exit code 1"),
+        ({"exitCode": 2, "message": "at\nmain: no file\n"}, "it last ended with exit code 2: main: no file"),
         ("nonsense", "CrashLoopBackOff: m"),
     ):
         pod = obj("Pod", phase="Running", containerStatuses=[{**status, "lastState": {"terminated": ended}}])
         assert judge(pod, Observation(now=NOW)).message.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "said"),
+    [
+        ({"schedulingGates": [{"name": "acme/hold"}]}, {}, "SchedulingGated: acme/hold"),
+        ({"schedulerName": "mine"}, {}, "Unscheduled: by mine"),
+        ({"schedulerName": "mine"}, {"conditions": [{"type": "PodScheduled", "status": "False"}]}, ""),
+        (ON_NODE, {}, ""),
+        (ON_NODE, {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, "container c: ContainerCreating"),
+        (ON_NODE, {"containerStatuses": [{"name": "c", "state": {"running": {"startedAt": "t"}}}]}, "container c: RunningNotReady"),
+        (
+            ON_NODE,
+            {"containerStatuses": [{"name": "c", "state": {"running": {"startedAt": "t"}}}, ENDED]},
+            "container e: Terminated; it last ended with exit code 137 (OOMKilled)",
+        ),
+        (ON_NODE, {"initContainerStatuses": [{"name": "i", "state": {"running": {"startedAt": "t"}}}]}, "container i: InitContainerRunning"),
+        (
+            {**ON_NODE, "initContainers": [{"name": "i", "restartPolicy": "Always"}], "readinessGates": [{"conditionType": "acme/lb"}]},
+            {"initContainerStatuses": [{"name": "i", "state": {"running": {"startedAt": "t"}}}]},
+            "ReadinessGate: acme/lb",
+        ),
+        ({**ON_NODE, "readinessGates": [{"conditionType": "a"}]}, {"conditions": [{"type": "a", "status": "True"}]}, ""),
+        (ON_NODE, {"containerStatuses": [{"name": "c", "state": "nonsense"}, {}]}, ""),
+    ],
+)  # fmt: skip
+def test_a_pod_that_starts_says_what_it_waits_for(spec: dict[str, Any], status: dict[str, Any], said: str) -> None:
+    """CR-025: while nothing is wrong with it yet; a side-car among the init containers goes on."""
+    assert standing_of_pod({"spec": spec, "status": status}) == said
 
 
 async def test_each_report_of_progress_names_all_that_is_awaited() -> None:

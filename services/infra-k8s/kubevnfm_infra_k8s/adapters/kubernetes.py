@@ -414,11 +414,11 @@ class KubernetesCluster:
             method, path, query=query, body=body, content_type=content_type, subject=str(key), mask=mask
         )
 
-    async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
-        path, query = (
-            f"{object_path(PODS, pod)}/log",
-            {"tailLines": str(_LOG_LINES), "limitBytes": str(_LOG_BYTES), "container": container},
-        )
+    async def pod_log(self, pod: ObjectKey, *, container: str, is_previous: bool = False) -> str:
+        path = f"{object_path(PODS, pod)}/log"
+        query = {"tailLines": str(_LOG_LINES), "limitBytes": str(_LOG_BYTES), "container": container}
+        if is_previous:
+            query["previous"] = "true"
         answer = await self._transport.call("GET", path, query=query, accept="*/*", subject=f"log of {pod}")
         if answer.status >= 400:
             return ""

@@ -165,8 +165,11 @@ class Cluster(Protocol):
         """Merge a change into the object (RFC 7396); return the server's version of it, None if it does not exist."""
         ...
 
-    async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
-        """Return the last lines of a container's log, at most some hundred thousand characters; "" if the pod does not exist."""
+    async def pod_log(self, pod: ObjectKey, *, container: str, is_previous: bool = False) -> str:
+        """Return the last lines of a container's log, at most some hundred thousand characters; "" if the pod does not exist.
+
+        ``is_previous``: of the container that has ended, in whose place another one was started.
+        """
         ...
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:

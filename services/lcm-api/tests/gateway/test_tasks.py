@@ -387,6 +387,40 @@ async def test_another_package_changes_the_instances_identity(world: World) -> N
     assert "changeFlavour" not in shown["_links"], "the new descriptor has one flavour only"
 
 
+async def test_a_value_that_the_new_template_refuses_is_refused_at_the_request(world: World) -> None:
+    """API-163: also one that the VNF has from before, unless the request names another one; its text is not shown if it is hidden."""
+    await world.sample("vm")
+    instance_id = await world.create("vm")
+    earlier = {"size": 9, "password_of_it": "in-clear-and-long", "colour": "red"}
+    await world.reached(await world.instantiate(instance_id, additionalParams=earlier), "COMPLETED")
+    vnfd, name = "Definitions/vm.vnfd.yaml", "BaseHOT/simple/vm_hot.yaml"
+    top = yaml.safe_load((SAMPLES / "vm" / name).read_text(encoding="utf-8"))
+    top["parameters"] |= {
+        "size": {"type": "number", "default": 1, "constraints": [{"range": {"min": 1, "max": 5}}]},
+        "password_of_it": {"type": "string", "default": "x", "hidden": True, "constraints": [{"length": {"max": 8}}]},
+        "colour": {"type": "string", "default": "red"},
+    }
+    text = (SAMPLES / "vm" / vnfd).read_text(encoding="utf-8")
+    own = yaml.safe_load(text)["topology_template"]["node_templates"]["VNF"]["properties"]["descriptor_id"]
+    await world.upload(
+        changed_package(
+            world.folder, "vm", {name: yaml.safe_dump(top, sort_keys=False), vnfd: text.replace(own, OTHER_IMAGE)}
+        )
+    )
+    path = f"/vnf_instances/{instance_id}/change_vnfpkg"
+    problem = (await world.lcm("POST", path, {"vnfdId": OTHER_IMAGE})).problem(422)
+    assert [each["name"] for each in problem["invalidParams"]] == [
+        "additionalParams/size",
+        "additionalParams/password_of_it",
+    ]
+    assert problem["invalidParams"][0]["reason"].startswith("1 to 5 expected: range of the Base HOT, and the VNF has")
+    assert "in-clear" not in str(problem)
+    given = {"vnfdId": OTHER_IMAGE, "additionalParams": {"size": 6, "password_of_it": "short"}}
+    (await world.lcm("POST", path, given)).problem(400)
+    given["additionalParams"] = {"size": 5, "password_of_it": "short"}
+    (await world.lcm("POST", path, given, params={"dry_run": "true"})).must(200)
+
+
 async def test_the_package_that_a_vnf_is_being_changed_to_is_in_use_until_that_ends(world: World) -> None:
     """API-111, API-118."""
     instance_id = await built(world)

@@ -52,7 +52,7 @@ SERVICES: Final = (
         "cluster-unavailable",
         "https://10.0.0.1:6443: Cannot connect to host 10.0.0.1:6443 ssl:default [Connect call failed ('10.0.0.1', 6443)]",
         "vim-away",
-        "The Kubernetes API at https://10.0.0.1:6443 does not answer: \"Cannot connect to host 10.0.0.1:6443 ssl:default [Connect call failed ('10.0.0.1', 6443)]\".",
+        "The Kubernetes API at https://10.0.0.1:6443 does not answer: it refuses the connection.",
         "Vim vim-1",
     ),
     Case(
@@ -148,7 +148,7 @@ SERVICES: Final = (
         "cluster-unavailable",
         "https://127.0.0.1:16443: no answer since 2026-11-27T22:29:20.624Z; the last error: Cannot connect to host 127.0.0.1:16443 ssl:default [Connect call failed ('127.0.0.1', 16443)]",
         "vim-away",
-        "The Kubernetes API at https://127.0.0.1:16443 does not answer: \"Cannot connect to host 127.0.0.1:16443 ssl:default [Connect call failed ('127.0.0.1', 16443)]\".",
+        "The Kubernetes API at https://127.0.0.1:16443 does not answer: it refuses the connection.",
         "Vim vim-1",
     ),
     Case(

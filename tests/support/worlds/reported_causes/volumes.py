@@ -36,7 +36,7 @@ VOLUMES: Final = (
         "objects-not-ready",
         "PersistentVolumeClaim default/data: not bound yet, warning FailedBinding: no persistent volumes available for this claim and no storage class is set",
         "storage-class-missing",
-        "The claim data is not bound: it names no storage class, and the cluster has no default one.",
+        "The claim data is not bound: it has no storage class, neither its own nor a default one, and no volume without a class fits it.",
         "PersistentVolumeClaim default/data",
     ),
     Case(

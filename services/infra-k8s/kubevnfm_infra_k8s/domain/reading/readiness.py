@@ -31,6 +31,7 @@ from kubevnfm_infra_k8s.domain.passing_objects import has_done_its_work
 from kubevnfm_infra_k8s.domain.reading import kubevirt
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.reading.ready_when import parse
+from kubevnfm_infra_k8s.domain.reading.starting_pods import end_of
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, failed, in_progress
 
 _GRACE_S: Final = 60.0
@@ -259,19 +260,11 @@ def trouble_of_pod(body: Body) -> str | None:
             waiting = field_at(container, "state", "waiting") or {}
             if waiting.get("reason") in _TROUBLES:
                 message = waiting.get("message") or waiting["reason"]
-                return f"container {container.get('name')}: {waiting['reason']}: {message}{_last_end(container)}"
+                return f"container {container.get('name')}: {waiting['reason']}: {message}{end_of(container)}"
     scheduled = condition(body, "PodScheduled") or {}
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         return f"unschedulable: {scheduled.get('message', '')}".rstrip(": ")
     return None
-
-
-def _last_end(container: Body) -> str:
-    """Return how a container ended before it waits: kubelet says of one that crashes only for how long it is not started."""
-    code, reason = (field_at(container, "lastState", "terminated", name) for name in ("exitCode", "reason"))
-    if not isinstance(code, int):
-        return ""
-    return f"; it last ended with exit code {code}" + (f" ({reason})" if isinstance(reason, str) else "")
 
 
 def age_s(body: Body, now: datetime) -> float:

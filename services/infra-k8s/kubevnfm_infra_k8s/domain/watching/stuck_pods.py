@@ -29,6 +29,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
 from kubevnfm_infra_k8s.domain.reading.readiness import age_s, trouble_of_pod
+from kubevnfm_infra_k8s.domain.reading.starting_pods import standing_of_pod
 from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_parts
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import age_order, events_in, open_warnings
@@ -44,6 +45,12 @@ _UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
 """How the scheduler says that a claim of the pod is not bound; it names none."""
 
 
+_CRASHES: Final = "CrashLoopBackOff"
+_MOST_LINES: Final = 50
+"""Logs that are read for one wait: a container that ends again is read again."""
+_LONGEST_LINE: Final = 300
+
+
 @dataclass
 class StuckPods:
     """The reasons of the pods of an instance that do not start, as last read."""
@@ -53,6 +60,8 @@ class StuckPods:
     clock: Clock
     _reasons: Mapping[ObjectKey, str] = field(default_factory=dict)
     _read_at: float | None = None
+    _lines: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    """The last line of a container that has ended, by pod, name and number of starts."""
 
     async def explain(
         self, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body], *, is_last: bool
@@ -97,6 +106,9 @@ class StuckPods:
                 starting.setdefault(by_uid[owner], pod)
         reasons = {key: f"pod {name_of(pod)}: {trouble}" for key, (pod, trouble) in stuck.items()}
         unbound = {key: claims_of_pod(pod) for key, (pod, trouble) in stuck.items() if _UNBOUND in trouble}
+        for key, (pod, trouble) in stuck.items():
+            if _CRASHES in trouble:
+                reasons[key] += await self._last_line(pod, trouble)
         silent = [
             key
             for key in workloads
@@ -108,19 +120,44 @@ class StuckPods:
             for key, pod in starting.items()
             if key not in stuck and age_s(pod, machine_now(self.clock)) >= LOOK_EVERY_S
         }
+        # A scheduler that waits for the volume of a claim reports no trouble of its own.
+        unbound |= {key: claims_of_pod(pod) for key, pod in late.items() if not field_at(pod, "spec", "nodeName")}
         asked = {*claims, *unbound, *silent, *late}
         if not asked:
             return reasons
         events = sorted(await events_in(self.cluster, sorted({key.namespace for key in asked})), key=age_order)
         said = why_unbound(events)
-        for key, wanted in unbound.items():
-            reasons[key] = "; ".join([reasons[key], *(f"{claim}: {said[claim]}" for claim in wanted if claim in said)])
-        return {
-            **{claim: said[claim] for claim in claims if claim in said},
+        found_reasons = {
+            **{key: f"pod {name_of(pod)}: {what}" for key, pod in late.items() if (what := standing_of_pod(pod))},
             **_not_made(events, {uid_of(workloads[key]): key for key in silent}, owned),
             **_warned(events, late),
             **reasons,
         }
+        for key, wanted in unbound.items():
+            parts = [found_reasons.get(key, ""), *(f"{claim}: {said[claim]}" for claim in wanted if claim in said)]
+            found_reasons[key] = "; ".join(filter(None, parts))
+        found_reasons |= {claim: said[claim] for claim in claims if claim in said}
+        return {key: reason for key, reason in found_reasons.items() if reason}
+
+    async def _last_line(self, pod: Body, trouble: str) -> str:
+        """Return the last line that a container has logged before it ended; "" if its end says one, or the log cannot be read."""
+        container = _crashed(pod)
+        if container is None or field_at(container, "lastState", "terminated", "message"):
+            return ""
+        end = (uid_of(pod), str(container.get("name")), int(container.get("restartCount") or 0))
+        if end not in self._lines:
+            if len(self._lines) >= _MOST_LINES:
+                return ""
+            key = ObjectKey("v1", "Pod", str(field_at(pod, "metadata", "namespace")), name_of(pod))
+            try:
+                text = await self.cluster.pod_log(key, container=end[1], is_previous=True)
+            except VnfmError:  # the account may not read logs; the reason is useful without them too
+                text = ""
+            # Masked as a whole: a part of a secret would not be found.
+            lines = self.cluster.masked(text).strip().splitlines()
+            self._lines[end] = f": {lines[-1].strip()[:_LONGEST_LINE]}" if lines else ""
+        # Behind the code with which it ended.
+        return self._lines[end] if "exit code" in trouble else ""
 
 
 def _not_made(
@@ -147,6 +184,15 @@ def _warned(events: Sequence[Body], late: Mapping[ObjectKey, Body]) -> Mapping[O
             key, name = by_uid[uid]
             reasons[key] = f"pod {name}: {event.get('reason', '')}: {event.get('message', '')}"
     return reasons
+
+
+def _crashed(pod: Body) -> Body | None:
+    """Return the status of the container that `trouble_of_pod` names."""
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for container in field_at(pod, "status", name) or ():
+            if field_at(container, "state", "waiting", "reason") == _CRASHES:
+                return dict(container)
+    return None
 
 
 def _is_ready(pod: Body) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubevnfm_csar.errors import PlacementUnsupported
@@ -131,11 +132,26 @@ def check_fed(
         raise Unprocessable(f"additionalParams/{name}", "a value expected: the Base HOT has no default for it")
 
 
-def check_hot_values(hot: BaseHot, parameters: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for values of additionalParams that parameters of the Base HOT cannot have; Heat would refuse the stack.
+def check_hot_values(
+    hot: BaseHot, parameters: Mapping[str, Any], *, kept: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Raise InvalidInput for values of additionalParams that parameters of the Base HOT cannot have, Unprocessable for such values
+    that the VNF has kept; Heat would refuse the stack.
 
     ``parameters``: those of the request. To be called only if no user data of the package make the parameters.
     """
+    wrong = _wrong_values(hot, parameters)
+    if wrong:
+        raise InvalidInput(*wrong[0], *wrong[1:])
+    own = {name: value for name, value in kept.items() if name not in parameters}
+    wrong = [
+        (place, f"{problem}, and the VNF has another value: name one") for place, problem in _wrong_values(hot, own)
+    ]
+    if wrong:
+        raise Unprocessable(*wrong[0], *wrong[1:])
+
+
+def _wrong_values(hot: BaseHot, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
     hidden = hot.hidden_parameters
     wrong: list[tuple[str, str]] = []
     for name, about in hot.top.declared.items():
@@ -145,8 +161,7 @@ def check_hot_values(hot: BaseHot, parameters: Mapping[str, Any]) -> None:
         problem = value_problem(about, value, is_secret=name in hidden)
         if problem is not None:
             wrong.append((f"additionalParams/{name}", problem))
-    if wrong:
-        raise InvalidInput(*wrong[0], *wrong[1:])
+    return wrong
 
 
 def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:

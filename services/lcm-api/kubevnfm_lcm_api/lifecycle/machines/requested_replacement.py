@@ -409,7 +409,7 @@ def _check_template(
         wanted = {vdu_id: count for vdu_id, count in draft.counts.items() if count}
         check_new_groups(place, hot, draft.parameters, wanted=wanted, has_user_data=has_user_data)
         if not has_user_data:
-            check_hot_values(hot, given)
+            check_hot_values(hot, given, kept=draft.parameters)
     if not has_user_data and not is_granted_outside:
         check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 

@@ -50,7 +50,17 @@ _OF_PODS: Final = re.compile(r"FailedCreate: ")
 _OURS: Final = frozenset({"Nfvo", "Service", "Broker", "Database", "Package", "Receiver"})
 """Kinds of objects that are in no VIM."""
 _WITHOUT_NAMESPACE: Final = frozenset(
-    {"Namespace", "PriorityClass", "Webhook", "APIService", "CustomResourceDefinition", "Node", "Vim", *_OURS}
+    {
+        "Namespace",
+        "PriorityClass",
+        "RuntimeClass",
+        "Webhook",
+        "APIService",
+        "CustomResourceDefinition",
+        "Node",
+        "Vim",
+        *_OURS,
+    }
     - {"Service"}
 )
 

@@ -11,6 +11,35 @@ _SAID: Final = r"(?P<said>.{1,300})"
 KUBERNETES: Final = (
     # --- what stands in the way of every request
     rule(
+        "vim-not-trusted",
+        "The certificate of the Kubernetes API at {url} is not trusted: {why}.",
+        "Renew the certificate of the API, or give the VIM the CA that has signed it (PUT /v1.0/vims/ID, ssl_ca_cert)",
+        text=r"(?P<url>https://[^\s]{1,200}?): .{0,200}?(?:CERTIFICATE_VERIFY_FAILED|CertificateError|certificate verify failed)",
+        about="Vim",
+        words={
+            r"has expired": "it has expired",
+            r"not yet valid": "it is not valid yet",
+            r"[Hh]ostname mismatch|IP address mismatch|doesn't match": "it is of another name or address",
+            r"self[- ]signed": "it is signed by itself, or by a CA that the VIM does not name",
+            r"issuer|unknown CA": "the CA of the VIM has not signed it",
+            r"": "it cannot be verified",
+        },
+    ),
+    rule(
+        "vim-away",
+        "The Kubernetes API at {url} does not answer: it refuses the connection.",
+        "Look at the VIM, and at the network between it and this manager",
+        text=r"(?P<url>https?://[^\s]{1,200}?)(?: does not answer)?: .{0,200}?Cannot connect to host \S{1,300} ssl:\S{1,20} \[Connect call failed",
+        about="Vim",
+    ),
+    rule(
+        "vim-limits",
+        "The Kubernetes API at {url} takes no more requests of this manager now (priority and fairness).",
+        "Nothing, it is asked again; if it lasts, look at the FlowSchema of the account of the VIM and at the load of the API",
+        text=r"(?P<url>https?://[^\s]{1,200}?): .{0,200}?(?:\b429\b|too many requests|Too many requests)",
+        about="Vim",
+    ),
+    rule(
         "api-group-away",
         "The API group {group} of the cluster does not answer: {said}",
         "Look at the pods behind the APIService, or delete the APIService if what it belongs to is gone",
@@ -312,6 +341,12 @@ KUBERNETES: Final = (
         code="object-refused",
         text=rf"[A-Z]\w{{1,80}} {NAME}(?: \([^)]{{1,200}}\))?: {_SAID}",
         best="rollback",
+    ),
+    rule(
+        "object-refused",
+        "The Kubernetes API refuses {thing}: {said}",
+        "Correct the manifest in the package, or change the rule of the cluster that is named",
+        text=r"(?<=FailedCreate: ).{0,300}?(?:is forbidden|is invalid): (?P<said>.{1,300})",
     ),
     rule(
         "object-paused",

@@ -16,8 +16,8 @@ VOLUMES: Final = (
     ),
     rule(
         "storage-class-missing",
-        "The claim[ {name}] is not bound: it names no storage class, and the cluster has no default one.",
-        "Make a storage class the default, or name one in the package",
+        "The claim[ {name}] is not bound: it has no storage class, neither its own nor a default one, and no volume without a class fits it.",
+        "Name a storage class in the package, or make one the default",
         text=r"no persistent volumes available for this claim and no storage class is set",
         about="PersistentVolumeClaim",
     ),
