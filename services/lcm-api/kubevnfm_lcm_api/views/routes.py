@@ -15,6 +15,7 @@ from kubevnfm_lcm_api.views import (
     packages,
     processes,
     search,
+    shared,
     subscriptions,
     topology,
     vims,
@@ -34,6 +35,7 @@ _SUBJECTS: Final = (
     topology,
     subscriptions,
     processes,
+    shared,
 )
 
 

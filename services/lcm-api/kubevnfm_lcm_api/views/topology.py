@@ -85,16 +85,16 @@ async def _of_instance(request: web.Request, instance_id: str, graph: Graph, awa
             known, seen = facts.vims[vim_id], seen_vim(facts.vims[vim_id], vim_id)
             if isinstance(known, Away):
                 away.append(AwayPart(part="vim", text=line(known.reason)))
-            add_vim(graph, vim_id, seen.name, seen.type, root)
-    # In a thread: a VNF may have thousands of pods.
-    pods = placed.resources if isinstance(placed, Placed) else ()
-    await asyncio.to_thread(add_vnf, graph, facts.record, pods, root)
+            add_vim(graph, vim_id, seen, root)
     first = next(iter(facts.record.facts.vim_ids), None)
     for link_id, link in facts.links.items():
         if isinstance(link, VirtualLink):
             add_links(graph, [link], first, root)
         else:
             away.append(AwayPart(part="virtual-links", text=line(f"{link_id}: {link.reason}")))
+    # After the links, whose state it does not know. In a thread: a VNF may have thousands of pods.
+    pods = placed.resources if isinstance(placed, Placed) else ()
+    await asyncio.to_thread(add_vnf, graph, facts.record, pods, root)
     if isinstance(placed, Placed) and placed.are_more:
         graph.is_truncated = True
 
@@ -107,7 +107,7 @@ async def _of_vim(request: web.Request, vim_id: str, graph: Graph, away: list[Aw
     if isinstance(known, Away):
         away.append(AwayPart(part="vim", text=line(known.reason)))
     seen = seen_vim(known, vim_id)
-    add_vim(graph, vim_id, seen.name, seen.type, root)
+    add_vim(graph, vim_id, seen, root)
     pods = dict[str, list[InventoryResource]]()
     # One that cannot be asked may be a cluster.
     if seen.type in {None, "kubernetes"}:

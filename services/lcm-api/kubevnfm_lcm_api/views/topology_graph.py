@@ -16,10 +16,16 @@ from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 
 from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
+from kubevnfm_lcm_api.views.causes.wording import line
+from kubevnfm_lcm_api.views.instance_rows import Health
+from kubevnfm_lcm_api.views.shared_health import link_health
+from kubevnfm_lcm_api.views.tree.standing import SeenVim
 
 _CLUSTER_NETWORK: Final = "cluster network"
+_LOST: Final = "the server does not exist, or is in state ERROR"
 
 
 class TopologyNode(Shown):
@@ -41,6 +47,9 @@ class TopologyNode(Shown):
     floatingAddress: str | None = None  # noqa: N815  # as it is on the wire
     mac: str | None = None
     vnfInstanceId: str | None = None  # noqa: N815  # as it is on the wire
+    health: Health = "ok"
+    text: str | None = None
+    """Why the health is not ``ok``."""
     href: str | None = None
 
 
@@ -89,12 +98,12 @@ class Graph:
         return self.is_full and node_id not in self.nodes
 
 
-def add_vim(graph: Graph, vim_id: str, name: str, vim_type: str | None, root: str) -> None:
+def add_vim(graph: Graph, vim_id: str, seen: SeenVim, root: str) -> None:
     """Add a VIM."""
     graph.add(
         TopologyNode(
-            id=f"vim:{vim_id}", kind="vim", name=name, resourceId=vim_id, type=vim_type,
-            href=f"{root}/kubevnfm/v1/vims/{vim_id}",
+            id=f"vim:{vim_id}", kind="vim", name=seen.name, resourceId=vim_id, type=seen.type, health=seen.health,
+            text=seen.text, href=f"{root}/kubevnfm/v1/vims/{vim_id}",
         )
     )  # fmt: skip
 
@@ -105,7 +114,7 @@ def add_links(graph: Graph, links: Iterable[VirtualLink], vim_id: str | None, ro
         graph.add(
             TopologyNode(
                 id=f"virtual-link:{link.id}", kind="virtual-link", name=link.name, resourceId=link.id, type=link.type,
-                href=f"{root}/multicloud/v1/virtual-links/{link.id}",
+                health=link_health(link)[0], text=link_health(link)[1], href=f"{root}/multicloud/v1/virtual-links/{link.id}",
             )
         )  # fmt: skip
         if vim_id is not None:
@@ -117,11 +126,14 @@ def add_vnf(graph: Graph, record: InstanceRecord, pods: Sequence[InventoryResour
     vnf = record.vnf
     me = f"vnf:{vnf.id}"
     href = f"{root}/kubevnfm/v1/instances/{vnf.id}/tree"
+    drift = drift_of(vnf.metadata)
+    trouble = None if drift is None else line(drift.reason)
     graph.add(
         TopologyNode(
-            id=me, kind="vnf", name=vnf.vnf_instance_name or vnf.id, resourceId=vnf.id, vnfInstanceId=vnf.id, href=href
+            id=me, kind="vnf", name=vnf.vnf_instance_name or vnf.id, resourceId=vnf.id, vnfInstanceId=vnf.id,
+            health="ok" if drift is None else "problem", text=trouble, href=href,
         )
-    )
+    )  # fmt: skip
     for vim_id in record.facts.vim_ids:
         graph.connect(me, f"vim:{vim_id}", "on")
     stack = record.stack
@@ -137,12 +149,15 @@ def _add_stack(graph: Graph, record: InstanceRecord, resources: StackResources, 
     names = _network_names(record, resources)
     for network in resources.networks:
         _add_network(graph, vim_id, network.resource_id, network.name)
+    drift = drift_of(record.vnf.metadata)
     for server in resources.servers:
         me = f"machine:{server.server_id}"
+        is_lost = drift is not None and server.vnfc_id in drift.vnfc_ids
         graph.add(
             TopologyNode(
                 id=me, kind="machine", name=server.server_name or server.name, resourceId=server.server_id,
                 role=server.vdu_id, place=server.host, vnfInstanceId=record.vnf.id,
+                health="problem" if is_lost else "ok", text=_LOST if is_lost else None,
             )
         )  # fmt: skip
         graph.connect(f"vnf:{record.vnf.id}", me, "has")
@@ -214,10 +229,12 @@ def _add_pod(graph: Graph, record: InstanceRecord, pod: InventoryResource) -> No
     if graph.lacks(me):
         graph.is_truncated = True
         return
+    is_stuck = bool(pod.trouble) and pod.ready is not True
     graph.add(
         TopologyNode(
             id=me, kind="pod", name=pod.name, resourceId=pod.uid, type=pod.kind, role=pod.vdu_id, place=pod.node or None,
-            vnfInstanceId=record.vnf.id,
+            vnfInstanceId=record.vnf.id, health="problem" if is_stuck else "ok",
+            text=line(pod.trouble) if is_stuck else None,
         )
     )  # fmt: skip
     graph.connect(f"vnf:{record.vnf.id}", me, "has")

@@ -203,7 +203,7 @@ def _facts(vim: VimView, vnf_count: int, root: str) -> dict[str, object]:
         "lastCheckMs": vim.check_ms,
         "lastError": line(vim.error) if vim.error else None,
         "lastErrorAt": vim.error_at,
-        "capacity": None if vim.capacity is None else _capacity(vim.capacity),
+        "capacity": None if vim.capacity is None else capacity_shown(vim.capacity),
         "vnfCount": vnf_count,
         "createdAt": vim.created_at,
         "updatedAt": vim.updated_at,
@@ -222,7 +222,8 @@ def _judged(vim: VimView) -> tuple[Health, str | None]:
     return ("problem", f"{not_ready} of its nodes are not ready") if not_ready else ("ok", None)
 
 
-def _capacity(read: VimCapacity) -> VimCapacityShown:
+def capacity_shown(read: VimCapacity) -> VimCapacityShown:
+    """Return a capacity as views show it."""
     quotas = [VimQuotaShown.model_validate(each.model_dump()) for each in read.quotas]
     return VimCapacityShown(
         asOf=read.as_of,

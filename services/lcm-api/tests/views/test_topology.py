@@ -7,6 +7,7 @@ from typing import Any
 from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_events.stacks import NetworkFacts, PortFacts, ResourcesCreated
 from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
@@ -89,6 +90,8 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
             ("network:k8s/cluster network", "on", "vim:k8s"), ("virtual-link:link-1", "on", "vim:k8s"),
         }, query  # fmt: skip
         assert not view["truncated"]
+    await _marks_problems(world, cnf, link, pod)
+    await _shows_users(world, cnf, link)
     await _joins_definitions_of_a_namespace(world, cnf, attached, pod)
     nodes, _, view = await graph(world, "vim=vim-1&limit=3")
     assert (len(nodes), view["truncated"]) == (3, True)
@@ -98,6 +101,68 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(400)
     for query in ("instance=00000000-0000-4000-8000-000000000000", "vim=none"):
         (await world.call("GET", f"{TOPOLOGY}?{query}")).problem(404)
+
+
+async def _marks_problems(world: World, cnf: str, link: dict[str, Any], pod: dict[str, Any]) -> None:
+    broken = {**link, "status": "DEGRADED", "status_detail": "no bridge on worker-1"}
+    world.links.by_id["link-1"] = VirtualLink.model_validate(broken)
+    stuck = {**pod, "phase": "Pending", "ready": False, "trouble": "ImagePullBackOff: manifest unknown"}
+    world.inventory.resources = [InventoryResource.model_validate(stuck)]
+    nodes, _, _ = await graph(world, f"instance={cnf}")
+    assert {key: each["text"] for key, each in nodes.items() if each["health"] == "problem"} == {
+        "virtual-link:link-1": "no bridge on worker-1", "pod:uid-1": "ImagePullBackOff: manifest unknown",
+    }  # fmt: skip
+    assert nodes["vim:k8s"]["health"] == "ok"
+    world.links.by_id["link-1"] = VirtualLink.model_validate(link)
+    world.inventory.resources = [InventoryResource.model_validate(pod)]
+
+
+async def _shows_users(world: World, cnf: str, link: dict[str, Any]) -> None:
+    """Links, volumes and regions as people ask for them: with health and users, those that are VNFs by name."""
+    users = (f"vnf:{cnf}", *(f"so-{number}" for number in range(12)))
+    broken = {
+        **link,
+        "status": "FAILED",
+        "status_detail": "refused\nby the webhook",
+        "references": users,
+        "use_count": 13,
+    }
+    # The stand-in finds what it has for no VIM, if none is asked for.
+    world.links.by_vim[""] = world.links.by_id["link-2"] = VirtualLink.model_validate({**broken, "id": "link-2"})
+    volume = {
+        "id": "volume-1", "cloud_region_id": "op/edge", "name": "disk", "phase": "Bound", "size": "1Gi",
+        "access_modes": ("ReadWriteOnce",), "volume_mode": "Filesystem", "reclaim": "Retain", "in_use_by": (cnf,),
+        "claim": {"namespace": "default", "name": "data"}, "created_at": "t", "updated_at": "t",
+    }  # fmt: skip
+    world.volumes.by_vim[""] = world.volumes.by_id["volume-1"] = PersistentVolume.model_validate(volume)
+    world.regions.add("op/edge", "k8s", status="UNREACHABLE", status_reason="no answer within 10 s")
+
+    async def listed(what: str) -> dict[str, Any]:
+        page = (await world.call("GET", f"/kubevnfm/v1/{what}?limit=5")).must(200).json
+        assert page["sequence"]
+        (item,) = page["items"]
+        return dict(item)
+
+    row = await listed("links")
+    assert (row["health"], row["text"], row["useCount"], len(row["users"])) == (
+        "problem", "refused by the webhook", 13, 10,
+    )  # fmt: skip
+    shown = (await world.call("GET", "/kubevnfm/v1/links/link-2")).must(200).json
+    name = (await world.call("GET", f"/vnflcm/v2/vnf_instances/{cnf}")).must(200).json.get("vnfInstanceName")
+    assert (len(shown["users"]), shown["users"][0]["vnfInstanceId"], shown["users"][0].get("name")) == (13, cnf, name)
+    row = await listed("volumes")
+    assert (row["state"], row["health"], row["claim"], row["users"][0]["vnfInstanceId"]) == (
+        "Bound", "ok", "default/data", cnf,
+    )  # fmt: skip
+    assert (await world.call("GET", "/kubevnfm/v1/volumes/volume-1")).must(200).json["useCount"] == 1
+    row = await listed("regions")
+    assert (row["id"], row["health"], row["text"]) == ("op/edge", "problem", "no answer within 10 s")
+    region = (await world.call("GET", "/kubevnfm/v1/regions/op/edge")).must(200).json
+    assert (region["vimId"], region["protectedNamespaces"]) == ("k8s", [])
+    for missing in ("links/none", "volumes/none", "regions/op/none"):
+        (await world.call("GET", f"/kubevnfm/v1/{missing}")).problem(404)
+    for wrong in ("links?state=GONE", "volumes?state=x", "regions?limit=0"):
+        (await world.call("GET", f"/kubevnfm/v1/{wrong}")).problem(400)
 
 
 async def _names_what_is_away(world: World, cnf: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
@@ -17,23 +16,19 @@ from kubevnfm_lcm_api.lifecycle.core.workload_cluster import is_of_control_plane
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import (
     PREFIX,
-    Health,
     InstanceSummary,
     drift_mark,
     judged,
     kind_of,
     shown_operation,
 )
+from kubevnfm_lcm_api.views.shared_health import link_health, volume_health
 from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, Placed, TreeFacts
 from kubevnfm_lcm_api.views.tree.machines import stack_node
 from kubevnfm_lcm_api.views.tree.model import Node
 from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of
 from kubevnfm_lcm_api.views.tree.objects import release_node, unfinished_nodes
 from kubevnfm_lcm_api.views.tree.standing import seen_vim, standing, unread
-
-_OF_LINK: Final[Mapping[str, Health]] = {"READY": "ok", "DEGRADED": "problem", "FAILED": "problem"}
-_OF_VOLUME: Final[Mapping[str, Health]] = {"Reserved": "ok", "Bound": "ok", "Released": "ok", "Failed": "problem"}
-"""Any other state changes by itself."""
 
 
 def tree_of(facts: TreeFacts) -> Node:
@@ -178,8 +173,8 @@ def _link(facts: TreeFacts, link_id: str, known: Known[VirtualLink]) -> Node:
         node.health, node.text = unread(known)
     else:
         node.name, node.type = known.name, known.type
-        reason = known.status_detail or f"the link is {known.status}"
-        _set_state(node, known.status, _OF_LINK, reason, since=known.updated_at)
+        node.state, (node.health, node.text) = known.status, link_health(known)
+        node.since = None if node.health == "ok" else known.updated_at
     return node
 
 
@@ -191,12 +186,5 @@ def _volume(facts: TreeFacts, volume_id: str, known: Known[PersistentVolume]) ->
         node.health, node.text = unread(known)
     else:
         node.name, node.type = known.name, known.storage_class
-        _set_state(node, known.phase, _OF_VOLUME, known.phase_detail or f"the volume is {known.phase}")
+        node.state, (node.health, node.text) = known.phase, volume_health(known)
     return node
-
-
-def _set_state(node: Node, state: str, healths: Mapping[str, Health], reason: str, *, since: str | None = None) -> None:
-    """Set the state of a node, the health that it means, and why and since when that is not ``ok``."""
-    node.state, node.health = state, healths.get(state, "progressing")
-    if node.health != "ok":
-        node.text, node.since = line(reason), since
