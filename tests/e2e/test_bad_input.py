@@ -102,6 +102,9 @@ async def test_a_vim_with_a_wrong_password_is_not_registered(user: User) -> None
     refused = await user.call("POST", "/v1.0/vims", {"vim": wrong})
     assert refused.status in {400, 401, 422}, refused.text
     assert "not-the-password" not in refused.text
+    wrong["auth_cred"]["pasword"] = "not-the-password"
+    named = (await user.call("POST", "/v1.0/vims", {"vim": wrong})).must(400).json["invalidParams"]
+    assert [each["name"] for each in named] == ["vim.auth_cred.pasword"]
     assert "wrong" not in await user.vims()
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_sol.problem import InvalidParam
 from pydantic import Field
 
 from kubevnfm_lcm_api.http.models import Shown
@@ -142,6 +143,8 @@ class TackerError(Shown):
     """The errors of the VIM API."""
 
     error: TackerErrorDetails = Field(alias="TackerError")
+    invalid_params: list[InvalidParam] | None = Field(None, alias="invalidParams")
+    """The attributes that are wrong."""
 
 
 class ParkedCommand(Shown):

@@ -66,7 +66,9 @@ def problem_response(
         return web.Response(status=problem.status, text=f"{problem.detail}\n", headers=headers)
     if request.path.startswith("/v1.0/"):
         error = {"type": problem.type, "message": problem.detail, "detail": ""}
-        return web.json_response({"TackerError": error}, status=problem.status, headers=headers)
+        named = [one.model_dump(by_alias=True) for one in problem.invalid_params or ()]
+        places = {"invalidParams": named} if named else {}
+        return web.json_response({"TackerError": error, **places}, status=problem.status, headers=headers)
     return web.Response(
         status=problem.status,
         text=problem.model_dump_json(by_alias=True, exclude_none=True),

@@ -9,6 +9,7 @@ from aiohttp import web
 from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.views import (
     instances,
+    kubeconfigs,
     logs,
     operation_list,
     operations,
@@ -29,6 +30,7 @@ _SUBJECTS: Final = (
     logs,
     instances,
     vims,
+    kubeconfigs,
     packages,
     forms,
     search,

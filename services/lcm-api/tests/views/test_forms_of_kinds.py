@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -13,6 +15,7 @@ from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_clients.multicloud.types import MultiCloudType
 from kubevnfm_infra_k8s.domain.links.types import read_spec
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, Unprocessable
+from kubevnfm_lab.kubernetes.pki import Authority
 from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.views.forms.kinds import KINDS
@@ -182,3 +185,30 @@ def test_the_form_of_a_vim_says_which_login_is_complete(changes: Mapping[str, An
     assert (faults(form, body) == []) is is_taken
     with nullcontext() if is_taken else pytest.raises(InvalidInput):
         judged(body)
+
+
+def kubeconfig(ca: str, user: Mapping[str, str]) -> str:
+    cluster = {"server": "https://api:6443", "certificate-authority-data": b64encode(ca.encode()).decode()}
+    contexts = [{"name": "there", "context": {"cluster": "c", "user": "u"}}]
+    return json.dumps(
+        {"current-context": "there", "contexts": contexts, "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "u", "user": user}]}
+    )  # fmt: skip
+
+
+async def test_a_kubeconfig_is_read_as_a_registration(world: World) -> None:
+    """It fits the form of a VIM; a file of its author's machine is refused, and no secret is in the answer."""
+    path, ca = "/kubevnfm/v1/kubeconfigs", Authority().pem
+    answer = (await world.call("POST", path, {"kubeconfig": kubeconfig(ca, {"token": "swordfish"})})).must(200)
+    vim = answer.json["vim"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    login = {"bearer_token": "swordfish", "ssl_ca_cert": ca}
+    assert vim == {"name": "there", "type": "kubernetes", "auth_url": "https://api:6443", "auth_cred": login}
+    assert faults({"properties": {"vim": vim_forms()["new"]}}, {"vim": vim}) == []
+    for text in (kubeconfig(ca, {"tokenFile": "/root/swordfish"}), "swordfish: [", "", "a: &a [*a]"):
+        problem = (await world.call("POST", path, {"kubeconfig": text})).problem(422)
+        assert "swordfish" not in str(problem)
+    bodies: tuple[object, ...] = ({}, {"kubeconfig": 1}, {"kubeconfig": "", "context": 1}, [])
+    for body in bodies:
+        (await world.call("POST", path, body)).problem(400)
+    missing = {"kubeconfig": kubeconfig(ca, {"token": "t"}), "context": "nowhere"}
+    assert (await world.call("POST", path, missing)).problem(422)["invalidParams"][0]["name"] == "context"

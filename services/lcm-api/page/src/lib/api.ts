@@ -4,11 +4,14 @@ import type { components, paths } from '../../made/api';
 
 export type Schemas = components['schemas'];
 
-/** A request that was refused, or that got no answer. */
+/** A request that was refused, or that got no answer (`status` 0). */
 export class Refused extends Error {
   constructor(
     readonly status: number,
     message: string,
+    /** The parts of the request that are wrong: by JSON Pointer, or by names with dots between them. */
+    readonly places: { name: string; reason: string }[] = [],
+    readonly code = '',
   ) {
     super(message);
   }
@@ -46,28 +49,47 @@ export async function body<T>(asked: Promise<Outcome<T>>): Promise<T> {
   return outcome.data as T;
 }
 
-/** Returns the error of an answer, whose body is ProblemDetails; a lost login leads to the login. */
-export function refusal(status: number, problem: unknown): Refused {
-  if (status === 401) lost();
-  const detail = (problem as { detail?: unknown } | undefined)?.detail;
-  return new Refused(status, typeof detail === 'string' ? detail : `The gateway answered ${status}.`);
+interface Problem {
+  type?: unknown;
+  detail?: unknown;
+  invalidParams?: { name: string; reason: string }[];
+  errors?: { pointer: string; message: string }[];
+  TackerError?: { type?: unknown; message?: unknown };
 }
 
-/** Sends a task that the API itself named, to this gateway: of its address the path alone counts. */
-export async function send(method: string, href: string, content?: unknown): Promise<void> {
-  const path = new URL(href, location.origin).pathname;
+/** Returns the error of an answer, whose body is ProblemDetails; a lost login leads to the login. */
+export function refusal(status: number, found: unknown): Refused {
+  if (status === 401) lost();
+  const problem = (found ?? {}) as Problem;
+  const detail = problem.detail ?? problem.TackerError?.message;
+  const code = problem.type ?? problem.TackerError?.type;
+  const pointed = (problem.errors ?? []).map((each) => ({ name: each.pointer, reason: each.message }));
+  return new Refused(
+    status,
+    typeof detail === 'string' ? detail : `The gateway answered ${status}.`,
+    [...(problem.invalidParams ?? []), ...pointed],
+    typeof code === 'string' ? code : '',
+  );
+}
+
+/** Sends a request that changes something, and returns the body of its answer and the address that it names. Raises Refused. */
+export async function send(method: string, href: string, content?: unknown, type = 'application/json'): Promise<{ body: unknown; location: string }> {
+  // The API itself names some addresses: of these the path alone counts, at this gateway.
+  const { pathname, search } = new URL(href, location.origin);
   const sent: RequestInit = { method, headers: { ...PAGE_HEADERS, Version: VERSION } };
   if (content !== undefined && content !== null) {
-    sent.body = JSON.stringify(content);
-    sent.headers = { ...sent.headers, 'Content-Type': 'application/json' };
+    sent.body = typeof content === 'string' ? content : JSON.stringify(content);
+    sent.headers = { ...sent.headers, 'Content-Type': type };
   }
   let response: Response;
   try {
-    response = await fetch(path, sent);
+    response = await fetch(pathname + search, sent);
   } catch {
     throw new Refused(0, 'The gateway does not answer.');
   }
-  if (!response.ok) throw refusal(response.status, await response.json().catch(() => undefined));
+  const found: unknown = await response.json().catch(() => undefined);
+  if (!response.ok) throw refusal(response.status, found);
+  return { body: found, location: response.headers.get('Location') ?? '' };
 }
 
 /** Returns the text of an error for a person. */

@@ -1,4 +1,5 @@
 // The caller, and logging in and out. The page holds no credentials: it sends them once, and the gateway's cookie stands for them.
+import { dropDrafts } from './stored';
 import { live } from './live.svelte';
 import { place } from './place.svelte';
 import { body, client, onLogout, reason, Refused, type Schemas } from './api';
@@ -76,6 +77,7 @@ class Session {
 
   async end(): Promise<void> {
     const further = await body(client.DELETE('/kubevnfm/v1/session'));
+    dropDrafts();
     this.#leave();
     this.note = 'You have logged out.';
     if (further?.next) {

@@ -70,3 +70,9 @@ export function operationName(operation: string): string {
 export function objectName(object: NonNullable<Schemas['Cause']['object']>): string {
   return `${object.kind} ${object.namespace ? `${object.namespace}/` : ''}${object.name}`;
 }
+
+/** Returns the name of an attribute as people read it. */
+export function titled(name: string): string {
+  const words = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

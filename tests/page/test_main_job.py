@@ -1,0 +1,248 @@
+"""The main job with the page alone, from an empty gateway, by mouse and by keyboard (docs/walk-page.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from callers.browser import Tab
+from callers.hands import Hand, Keyboard, Mouse
+from callers.users import users_file
+from clouds.lab_process import LabControl, LabProcess
+from servers.installations import Installation, SingleInstallation
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Locator, Page
+
+SAMPLES: Final = Path(__file__).parents[2] / ".run/samples"
+
+pytestmark = [pytest.mark.page, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest.fixture(params=[Mouse, Keyboard], ids=["mouse", "keyboard"])
+def kind(request: pytest.FixtureRequest) -> type[Hand]:
+    found: type[Hand] = request.param
+    return found
+
+
+@pytest.fixture
+def empty(lab_process: LabProcess, tmp_path: Path) -> Iterator[Installation]:
+    users = users_file(tmp_path, anna=["admin"], rita=["reader"])
+    settings = {"KUBEVNFM_AUTH_MODES": "basic", "KUBEVNFM_AUTH_USERS_FILE": str(users)}
+    installation = SingleInstallation(tmp_path, lab_process, **settings)
+    installation.start()
+    yield installation
+    installation.stop()
+
+
+async def test_the_main_job_with_the_page_alone(
+    kind: type[Hand], empty: Installation, browser: Browser, faults: LabControl
+) -> None:
+    """From the registration of the VIM to the deletion of all that was made; a failure on the way is explained and retried."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(25_000)
+    tab = Tab(await context.new_page(), empty.url)
+    tab.heed()
+    try:
+        # Pictures are made once, and axe looks once.
+        await Walk(tab, kind(tab.page), empty.lab, is_shown=kind is Mouse).all(faults)
+    finally:
+        await context.close()
+    assert not tab.wrong
+    assert not tab.elsewhere
+
+
+class Walk:
+    """The steps of docs/walk-page.md."""
+
+    def __init__(self, tab: Tab, hand: Hand, lab: LabProcess, *, is_shown: bool) -> None:
+        self.tab, self.hand, self.lab, self.is_shown = tab, hand, lab, is_shown
+
+    @property
+    def page(self) -> Page:
+        return self.tab.page
+
+    async def all(self, faults: LabControl) -> None:
+        await self.tab.log_in("anna")
+        await self.page.get_by_text("There are no operations yet").wait_for()
+        await self.register()
+        await self.upload()
+        await self.build_a_cluster(faults)
+        await self.deploy()
+        await self.scale_and_heal()
+        await self.end()
+
+    async def shown(self, name: str) -> None:
+        """Let axe look, and make the picture."""
+        if self.is_shown:
+            await self.tab.faultless()
+            await self.tab.picture(name)
+
+    async def go(self, view: str) -> None:
+        await self.hand.press(self.page.get_by_role("navigation", name="Views").get_by_role("link", name=view))
+        await self.page.get_by_role("heading", name=view, exact=True).wait_for()
+
+    def part(self, name: str) -> Locator:
+        return self.page.get_by_role("group", name=name, exact=True)
+
+    async def register(self) -> None:
+        await self.go("VIMs")
+        await self.hand.press(self.page.get_by_role("link", name="Register a VIM"))
+        await self.page.get_by_role("heading", name="Register a VIM").wait_for()
+        vim = self.lab.vim()
+        await self.hand.write(self.page.get_by_label("Name, required").first, "lab")
+        await self.hand.write(self.page.get_by_label("Auth URL, required"), vim["auth_url"])
+        login = self.part("Auth credentials")
+        await self.hand.choose(login.get_by_label("Way"), "Username, User domain name, Password")
+        await self.hand.write(login.get_by_label("Username, required"), vim["auth_cred"]["username"])
+        await self.hand.write(login.get_by_label("User domain name, required"), vim["auth_cred"]["user_domain_name"])
+        await self.hand.write(login.get_by_label("Password, required"), "wrong")
+        await self.hand.choose(login.get_by_label("Cert verify"), "False")
+        project = self.part("VIM project")
+        await self.hand.choose(project.get_by_label("Way"), "Name, Project domain name")
+        await self.hand.write(project.get_by_label("Name, required", exact=True), vim["vim_project"]["name"])
+        await self.hand.write(
+            project.get_by_label("Project domain name, required"), vim["vim_project"]["project_domain_name"]
+        )
+        await self.shown("walk-register")
+        await self.hand.press(self.page.get_by_role("button", name="Register"))
+        await self.page.get_by_role("alert").filter(has_text="Keystone rejects the user").wait_for()
+        await self.hand.write(login.get_by_label("Password, required"), vim["auth_cred"]["password"])
+        await self.hand.press(self.page.get_by_role("button", name="Register"))
+        await self.page.get_by_role("heading", name="lab").wait_for()
+        await self.page.get_by_text("✓ active").wait_for()
+        await self.shown("walk-vim")
+
+    async def upload(self) -> None:
+        await self.go("Packages")
+        chooser = self.page.get_by_label("Drop packages here")
+        await self.hand.give(chooser, [SAMPLES / "cluster.zip", SAMPLES / "cnf.zip"])
+        for name in ("Kubernetes cluster", "Web server"):
+            await self.page.get_by_role("row").filter(has_text=name).filter(has_text="✓ onboarded").wait_for()
+        await self.shown("walk-packages")
+
+    async def build_a_cluster(self, faults: LabControl) -> None:
+        await self.hand.press(self.page.get_by_role("link", name="Kubernetes cluster"))
+        await self.hand.press(self.page.get_by_role("link", name="Create an instance"))
+        await self.hand.write(self.page.get_by_label("VNF instance name"), "k8s")
+        await self.hand.choose(self.page.get_by_label("Instantiation level ID"), "One worker (smallest)")
+        for role, prefix, aspect in (
+            ("Master node", "masterNode_CP1", "master_instance"),
+            ("Worker node", "workerNode_CP2", "worker_instance"),
+        ):
+            node = self.part(role)
+            await self.hand.write(node.get_by_label("Username, required"), "ubuntu")
+            await self.hand.write(node.get_by_label("Password", exact=True), self.lab.machine_password)
+            await self.hand.write(node.get_by_label("SSH CP name, required"), prefix)
+            await self.hand.press(node.locator("summary").filter(has_text="More"))
+            await self.hand.write(node.get_by_label("Aspect ID"), aspect)
+        await self.hand.write(self.part("Master node").get_by_label("Pod CIDR"), "192.168.0.0/160")
+        await self.hand.choose(self.page.get_by_label("User data", exact=True), "UserData/cluster_user_data.py")
+        await self.hand.write(self.page.get_by_label("Class of the user data"), "ClusterUserData")
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        # The page says some faults at once, the gateway the others at its check; each leads to its field.
+        await self._leads_to("Cluster CP name", self.part("Master node").get_by_label("Cluster CP name, required"))
+        await self.hand.write(self.part("Master node").get_by_label("Cluster CP name, required"), "masterNode_CP1")
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        await self.page.get_by_text("The identifier of the instance is created").wait_for()
+        await self._leads_to("Pod CIDR", self.part("Master node").get_by_label("Pod CIDR"))
+        await self.shown("walk-fault")
+        await self.hand.write(self.part("Master node").get_by_label("Pod CIDR"), "192.168.0.0/16")
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        await self.page.get_by_role("heading", name="This would be done").wait_for()
+        await self.page.get_by_text("Register the cluster as a VIM").wait_for()
+        await self.shown("walk-plan")
+        async with faults.fault("program", "kubeadm join*", times=1, message="connection refused"):
+            await self.hand.press(self.page.get_by_role("button", name="Instantiate"))
+            await self.page.get_by_text("failed, waits for a decision").first.wait_for()
+        await self.page.get_by_label("Log", exact=True).filter(has_text="connection refused").wait_for()
+        await self.shown("walk-failed")
+        await self._confirm("Retry")
+        await self.page.get_by_text("✓ completed").first.wait_for()
+        await self.hand.press(self.page.get_by_role("main").get_by_role("link", name="k8s"))
+        await self.page.get_by_role("heading", name="k8s").wait_for()
+        await self.page.get_by_text("master").first.wait_for()
+        assert await self.page.get_by_role("link", name="Instantiate").count() == 0, "its state does not allow it"
+        await self.shown("walk-cluster")
+        await self.go("VIMs")
+        await self.page.get_by_role("row").filter(has_text="kubernetes").filter(has_text="✓ active").wait_for()
+
+    async def _leads_to(self, name: str, field: Locator) -> None:
+        await self.hand.press(self.page.get_by_role("alert").get_by_role("link", name=name))
+        await field.and_(self.page.locator(":focus")).wait_for()
+        assert await field.get_attribute("aria-invalid") == "true"
+
+    async def _confirm(self, name: str) -> None:
+        await self.hand.press(self.page.get_by_role("button", name=f"{name} …"))
+        dialog = self.page.get_by_role("dialog")
+        await self.hand.press(dialog.get_by_role("button", name=name, exact=True))
+        await dialog.wait_for(state="hidden")
+
+    async def deploy(self) -> None:
+        await self.go("Packages")
+        await self.hand.press(self.page.get_by_role("link", name="Web server"))
+        await self.hand.press(self.page.get_by_role("link", name="Create an instance"))
+        await self.hand.write(self.page.get_by_label("VNF instance name"), "web")
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        await self.hand.press(self.page.get_by_role("button", name="Instantiate"))
+        await self._completed("web")
+        await self.page.get_by_text("Deployment").first.wait_for()
+
+    async def _completed(self, name: str) -> None:
+        """Watch the operation to its end, and go to its instance."""
+        await self.page.get_by_text("✓ completed").first.wait_for()
+        await self.hand.press(self.page.get_by_role("main").get_by_role("link", name=name))
+        await self.page.get_by_role("heading", name=name, exact=True).wait_for()
+
+    async def _task(self, name: str) -> None:
+        await self.hand.press(
+            self.page.get_by_role("navigation", name="Tasks").get_by_role("link", name=name, exact=True)
+        )
+
+    async def scale_and_heal(self) -> None:
+        await self._task("Scale")
+        await self.hand.choose(self.page.get_by_label("Type"), "SCALE_OUT")
+        await self.shown("walk-scale")
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        button = self.page.get_by_role("button", name="Scale", exact=True)
+        if self.is_shown:
+            # It is sent once.
+            await button.dblclick()
+        else:
+            await self.hand.press(button)
+        await self._completed("web")
+        await self._task("Heal")
+        box = self.page.get_by_role("group", name="VNFC instance ID").get_by_role("checkbox").first
+        await self.hand.press(box)
+        await self.hand.press(self.page.get_by_role("button", name="Check"))
+        await self.hand.press(self.page.get_by_role("button", name="Heal", exact=True))
+        await self._completed("web")
+        await self.hand.press(self.page.get_by_role("link", name="Its operations"))
+        await self.page.get_by_role("row").filter(has_text="Heal").wait_for()
+        assert await self.page.get_by_role("link", name="Scale").count() == 1
+        await self.page.go_back()
+
+    async def end(self) -> None:
+        for name in ("web", "k8s"):
+            await self.go("Instances")
+            await self.hand.press(self.page.get_by_role("link", name=name, exact=True))
+            await self._task("Terminate")
+            await self.hand.press(self.page.get_by_role("button", name="Check"))
+            await self.hand.press(self.page.get_by_role("button", name="Terminate", exact=True))
+            await self._completed(name)
+            await self._confirm("Delete")
+            await self.page.get_by_role("heading", name="Instances").wait_for()
+        await self.page.get_by_text("There are no such instances.").wait_for()
+        for name in ("Kubernetes cluster", "Web server"):
+            await self.go("Packages")
+            await self.hand.press(self.page.get_by_role("link", name=name))
+            await self._confirm("Disable")
+            await self._confirm("Delete")
+            await self.page.get_by_role("heading", name="Packages").wait_for()
+        await self.page.get_by_text("There is no package yet.").wait_for()
+        await self.go("VIMs")
+        await self.hand.press(self.page.get_by_role("link", name="lab"))
+        await self._confirm("Delete")
+        await self.page.get_by_text("No VIM is registered.").wait_for()
