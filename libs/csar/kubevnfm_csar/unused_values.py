@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any, Final
 
-from kubevnfm_kit.nearest import nearest, shown
+from kubevnfm_kit.nearest import Work, nearest, shown
 from kubevnfm_kit.request_warnings import RequestWarning, pointer
 from kubevnfm_secrets import SECRET_NAMES
 
@@ -45,7 +45,8 @@ def unused_values(order: ArtifactOrder, given: Mapping[str, Any], named: Collect
     if "" in whole:
         return ()
     above = {name[:at] for name in (*names, *whole) for at, character in enumerate(name) if character == "."}
-    return [_warning(path, names) for path in islice(_unused(given, names | whole, above), _MOST)]
+    work = Work()
+    return [_warning(path, names, work) for path in islice(_unused(given, names | whole, above), _MOST)]
 
 
 def leaves(values: Mapping[str, Any], inside: str = "") -> Iterator[str]:
@@ -79,9 +80,9 @@ def _is_open(described: Described) -> bool:
     return any(part.get(name) is not False for part in described.parts for name in _OPEN & part.keys())
 
 
-def _warning(path: tuple[str, ...], names: Collection[str]) -> RequestWarning:
+def _warning(path: tuple[str, ...], names: Collection[str], work: Work) -> RequestWarning:
     dotted = ".".join(path)
-    near = nearest(dotted, names)
+    near = nearest(dotted, names, work)
     what = f"the nearest is {near}" if near is not None else "GET /artifacts/{csar_id}/variables lists them"
     place = f"{VALUES}/{shown(dotted).replace('.', '/')}"
     text = f"{place}: not used, since the package has no variable of this name; {what}"

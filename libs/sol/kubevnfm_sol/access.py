@@ -62,14 +62,15 @@ SITE_MARK: Final = "kubevnfm_site"
 """The attribute in which the command line writes whose site a thing belongs to: of ``extra`` of a registered VIM, of ``metadata``, or of
 ``userDefinedData`` of a package."""
 EXTRA: Final[Mapping[str, Sequence[str]]] = {
-    OPENSTACK: ("region", "interface", SITE_MARK),
+    OPENSTACK: ("region", "interface"),
     KUBERNETES: (
-        *("namespace", "use_helm", "helm_info", SITE_MARK),
+        *("namespace", "use_helm", "helm_info"),
         # Shown in a connection of a cluster of ours, so that it can be sent back.
         *("vnf_instance_id", "cluster", CREATED_BY, "ssl_ca_cert_hash", "management_vim_id"),
     ),
 }
-"""The attributes of ``extra`` that are read, of a connection and of a VIM that is registered; it may have any others."""
+"""The attributes of ``extra`` that are read, of a connection and of a VIM that is registered; it may have any others. The mark of a
+site file is one of the registered VIM alone."""
 
 _NO_URL: Final = re.compile(r"[\x00-\x20\x7f]")
 """Characters that no URL has."""
@@ -140,11 +141,14 @@ def check_names(given: Values, known: Sequence[str], place: str, *, separator: s
 
 
 def unread_extra(
-    vim_type: str, extra: Values, path: Sequence[str | int], *, separator: str = "/"
+    vim_type: str, extra: Values, path: Sequence[str | int], *, separator: str = "/", also: Sequence[str] = ()
 ) -> Sequence[RequestWarning]:
-    """Return a warning for each attribute of ``extra`` that kubevnfm does not read; ``path``, ``separator``: as of `unread`."""
+    """Return a warning for each attribute of ``extra`` that kubevnfm does not read; ``path``, ``separator``: as of `unread`.
+
+    ``also``: attributes that are read in addition to those of a connection.
+    """
     readers = "kubevnfm reads no attribute"
-    return unread(extra, EXTRA[long_vim_type(vim_type)], path, readers, separator=separator)
+    return unread(extra, (*EXTRA[long_vim_type(vim_type)], *also), path, readers, separator=separator)
 
 
 def check_openstack_extra(extra: Values, place: str, *, separator: str = "/") -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from kubevnfm_kit import request_warnings
-from kubevnfm_kit.nearest import nearest, shown
+from kubevnfm_kit.nearest import Work, nearest, shown
 from kubevnfm_kit.request_warnings import RequestWarning, pointer
 
 _MOST: Final = 20
@@ -39,15 +39,17 @@ def unread(
     ``path``: that of the container in the request; ``readers``: as "kubevnfm reads no attribute"; ``separator``: of the parts of
     the path in the text.
     """
-    found = (_warning(name, known, path, readers, separator) for name in _unknown(given, known))
+    work = Work()
+    found = (_warning(name, known, path, readers, separator, work) for name in _unknown(given, known))
     return list(islice(found, _MOST))
 
 
 def misspelled(containers: Iterable[Container], readers: str) -> Sequence[RequestWarning]:
     """Return a warning for each name that is not known and is like a known one; others may be for code of the package."""
+    work = Work()
     unknown = ((one, name) for one in containers for name in _unknown(one.names, one.known))
     compared = (
-        (one, _warning(name, one.known, one.path, readers, "/")) for one, name in islice(unknown, _MOST_COMPARED)
+        (one, _warning(name, one.known, one.path, readers, "/", work)) for one, name in islice(unknown, _MOST_COMPARED)
     )
     found = (
         each if one.field is None else each.model_copy(update={"field": one.field})
@@ -62,9 +64,9 @@ def _unknown(given: Iterable[str], known: Collection[str]) -> Iterator[str]:
 
 
 def _warning(
-    name: str, known: Collection[str], path: Sequence[str | int], readers: str, separator: str
+    name: str, known: Collection[str], path: Sequence[str | int], readers: str, separator: str, work: Work
 ) -> RequestWarning:
-    near = nearest(name, known)
+    near = nearest(name, known, work)
     hint = f"; the nearest is {near}" if near is not None else ""
     where = request_warnings.place([*path, shown(name)], separator=separator)
     text = f"{where}: not used, since {readers} of this name{hint}"

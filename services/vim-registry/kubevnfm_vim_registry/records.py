@@ -25,7 +25,7 @@ _INDEXES: Final = (
     Index(["tenant_id", "name"], unique=True),
     Index(["default_of"], unique=True),
     Index(["name"]),
-    Index(["owner"]),
+    Index(["owner", "name"]),
     Index(["region/id"], unique=True),
     Index(["region/cloud_region"], sparse=True),
     Index([SUSPENDED_SINCE], sparse=True),

@@ -77,7 +77,8 @@ class VimRegistry:
         for name, values in filters.items():
             if name not in requests.FILTERS:
                 raise InvalidInput(name, "unknown filter")
-            wanted[name] = [value.lower() == "true" for value in values] if name == "is_default" else values
+            path = "owner" if name == requests.OWNER else name
+            wanted[path] = [value.lower() == "true" for value in values] if name == "is_default" else values
         # The id is the document's key and not one of its attributes, so the store cannot filter by it.
         by_id = wanted.pop("id", None)
         found = await self._records.find(wanted)

@@ -18,7 +18,7 @@ from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import VimRecords
 
-_EQUAL: Final = ("type", "status")
+_EQUAL: Final = ("type", "status", "owner")
 _PATIENCE_S: Final = 4.0
 """How long a view waits for the capacity; the reading goes on for the next one."""
 

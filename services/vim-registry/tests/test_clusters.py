@@ -146,6 +146,8 @@ async def test_registering_again_updates_the_same_vim(
     assert once.vim_id == again.vim_id
     assert (await world.vims.get(once.vim_id))["auth_url"] == second.endpoint
     assert len(await world.vims.list({})) == 1
+    assert [vim["id"] for vim in await world.vims.list({"vnf_instance_id": ["vnf-1", "x"]})] == [once.vim_id]
+    assert not await world.vims.list({"vnf_instance_id": ["x"]})
 
 
 def providers(**roles: str) -> CapiProviders:

@@ -222,6 +222,10 @@ class ServiceTwins:
             await self._bus.publish(self.answer(command))
 
 
+_OF_VIM: Final = {"vnf_instance_id": "owner"}
+"""The attribute of a VIM's record, for a filter of another name."""
+
+
 class TwinVims:
     """A stand-in for vim-registry that implements ``kubevnfm_clients.ports.Vims``."""
 
@@ -242,7 +246,7 @@ class TwinVims:
         return [
             record
             for record in self.records.values()
-            if all(str(record.get(name)) in values for name, values in filters.items())
+            if all(str(record.get(_OF_VIM.get(name, name))) in values for name, values in filters.items())
         ]
 
     async def get(self, vim_id: str) -> Mapping[str, Any]:
@@ -265,7 +269,7 @@ class TwinVims:
         self, filters: Mapping[str, str], *, limit: int, after: tuple[str, str] | None = None
     ) -> tuple[Sequence[VimView], tuple[str, str] | None]:
         found = sorted((await asyncio.gather(*map(self.view, self.records))), key=lambda each: (each.name, each.id))
-        for name in ("type", "status"):
+        for name in ("type", "status", "owner"):
             found = [each for each in found if filters.get(name) in {None, getattr(each, name)}]
         for name in ("name", "id"):
             found = [each for each in found if getattr(each, name).startswith(filters.get(name, ""))]

@@ -32,7 +32,7 @@ def vim_of_name(world: World, name: str) -> JsonObject | None:
 
 def vim_of_instance(world: World, instance_id: str) -> Mapping[str, Any] | None:
     """Return id and type of the VIM that a cluster has become, by the id of its VNF instance; None if there is none."""
-    wanted = {"type": "kubernetes", "fields": ["id", "extra"]}
+    wanted = {"type": "kubernetes", "vnf_instance_id": instance_id, "fields": ["id", "extra"]}
     for vim in objects(part(world.read(_VIMS, wanted), "vims")):
         if instance_id in (part(vim, "extra", "vnf_instance_id"), part(vim, "extra", "created_by")):
             return {"vimId": str(vim["id"]), "vimType": LONG_TYPES["kubernetes"]}

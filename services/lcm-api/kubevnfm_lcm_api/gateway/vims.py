@@ -25,7 +25,7 @@ LINKS: Final = web.AppKey("links_of_vims", VirtualLinks)
 VOLUMES: Final = web.AppKey("volumes_of_vims", PersistentVolumes)
 _FILTERS: Final = tuple(
     Parameter(name, "Equal to this, or to one of these", is_repeated=True)
-    for name in ("id", "name", "type", "is_default", "status", "tenant_id", "description")
+    for name in ("id", "name", "type", "is_default", "status", "tenant_id", "description", "vnf_instance_id")
 )
 _FIELDS: Final = Parameter("fields", "Only these attributes", is_repeated=True)
 

@@ -30,6 +30,7 @@ _VNFD: Final = Parameter("vnfdId", "With this VNFD")
 _NAME: Final = Parameter("name", "Whose product's name begins so")
 _FILTERS: Final = (_STATE, _VNFD, _NAME)
 _LARGE: Final = ("additionalArtifacts", "softwareImages", "userDefinedData")
+_OF_VNFD: Final = ("vnfdId", "vnfProvider", "vnfProductName", "vnfSoftwareVersion", "vnfdVersion")
 _NEWEST_FIRST: Final = Sort("createdAt", descending=True)
 _BY_NAME: Final = Sort("vnfProductName")
 _FILE: Final = re.compile(r"(?P<file>[^\s:,][^:,\n]{0,400}?)(?:, line (?P<line>[0-9]{1,7}))?: ")
@@ -99,7 +100,16 @@ class PackageWarnings(Shown):
     sequence: str
     """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""
     id: str
+    vnfdId: str | None = None  # noqa: N815  # as it is on the wire
+    """Absent until it is ONBOARDED, as all that its VNFD says."""
+    vnfProvider: str | None = None  # noqa: N815  # as it is on the wire
+    vnfProductName: str | None = None  # noqa: N815  # as it is on the wire
+    vnfSoftwareVersion: str | None = None  # noqa: N815  # as it is on the wire
+    vnfdVersion: str | None = None  # noqa: N815  # as it is on the wire
     onboardingState: str  # noqa: N815  # as it is on the wire
+    operationalState: Literal["ENABLED", "DISABLED"]  # noqa: N815  # as it is on the wire
+    usageState: Literal["IN_USE", "NOT_IN_USE"]  # noqa: N815  # as it is on the wire
+    createdAt: str  # noqa: N815  # as it is on the wire
     failure: PackageFailure | None = None
     """Why it was refused."""
     warnings: list[PackageWarning]
@@ -133,8 +143,12 @@ async def warnings(request: web.Request) -> web.Response:
     files = await catalogue.file_names(body["id"])
     shown = PackageWarnings(
         sequence=sequence,
+        **_names(body),
         id=body["id"],
         onboardingState=body["onboardingState"],
+        operationalState=body["operationalState"],
+        usageState=body["usageState"],
+        createdAt=body["createdAt"],
         failure=_failure(body, files),
         warnings=[placed_warning(str(each), files) for each in body.get("warnings") or ()],
     )
@@ -144,11 +158,9 @@ async def warnings(request: web.Request) -> web.Response:
 def package_summary(body: JsonMapping, root: str) -> PackageSummary:
     """Return a package in one line."""
     state, failure = body["onboardingState"], _failure(body, ())
-    names = ("vnfdId", "vnfProvider", "vnfProductName", "vnfSoftwareVersion", "vnfdVersion")
     health: Health = "ok" if state in {"CREATED", "ONBOARDED"} else "problem" if state == "ERROR" else "progressing"
-    known: Mapping[str, Any] = {name: body[name] for name in names if name in body}
     return PackageSummary(
-        **known,
+        **_names(body),
         id=body["id"],
         onboardingState=state,
         operationalState=body["operationalState"],
@@ -160,6 +172,11 @@ def package_summary(body: JsonMapping, root: str) -> PackageSummary:
         updatedAt=body["updatedAt"],
         href=f"{root}{_MANY}/{body['id']}/warnings",
     )
+
+
+def _names(body: JsonMapping) -> Mapping[str, Any]:
+    """Return what the VNFD says of the package, if it is there."""
+    return {name: body[name] for name in _OF_VNFD if name in body}
 
 
 def _failure(body: JsonMapping, files: Collection[str]) -> PackageFailure | None:

@@ -24,8 +24,9 @@ _MANY: Final = f"{PREFIX}/vims"
 _TYPE: Final = Parameter("type", "Of this type", values=("openstack", "kubernetes"))
 _STATE: Final = Parameter("state", "In this state", values=("PENDING", "ACTIVE", "UNREACHABLE", "ERROR"))
 _NAME: Final = Parameter("name", "Whose name begins so")
-_FILTERS: Final = (_TYPE, _STATE, _NAME)
-_OF_OWNER: Final = {"type": "type", "state": "status", "name": "name"}
+_OWNER: Final = Parameter("vnfInstanceId", "That this VNF instance has become")
+_FILTERS: Final = (_TYPE, _STATE, _NAME, _OWNER)
+_OF_OWNER: Final = {"type": "type", "state": "status", "name": "name", "vnfInstanceId": "owner"}
 """The filters of vim-registry."""
 _MOST_COUNTED: Final = 1000
 _AT_ONCE: Final = 10

@@ -440,7 +440,7 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
         return texts
 
     expected = [f"{place}detph: {why}; the nearest is depth", f"{place}qqqqqq: {why}"]
-    vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "extra": {"area": "a", "regions": "b"}})(body)
+    vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "extra": {"area": "a", "regions": "b", "kubevnfm_site": "s"}})(body)
     extra = "not used, since kubevnfm reads no attribute of this name"
     instance_id = await world.create()
     wrong = {**body, "additionalParams": {"depth": "long", "nfv": {}}}
@@ -450,6 +450,7 @@ async def test_what_nothing_reads_in_a_free_container_is_a_warning_of_the_operat
         *expected,
         f"vimConnectionInfo/a/extra/area: {extra}",
         f"vimConnectionInfo/a/extra/regions: {extra}; the nearest is region",
+        f"vimConnectionInfo/a/extra/kubevnfm_site: {extra}",
     ]
     of_others = [
         f"{place}namespace: not used, since kubevnfm reads it for VNFs on Kubernetes alone",

@@ -251,7 +251,14 @@ async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None
     await compare(world, form, instance_id, "change_vnfpkg", filled_in(form, form, {}))
     world.vims.list = _Away()  # type: ignore[method-assign]  # as while vim-registry does not answer
     heal = await form_of(world, package["id"], "heal", instance_id)
-    (await world.call("GET", f"{one}/instantiate")).problem(503)
+    form = await form_of(world, package["id"], "instantiate")
+    assert [(each["part"], bool(each["text"])) for each in form["x-away"]] == [("vims", True)]
+    given = {
+        "flavourId": "simple",
+        "vimConnectionInfo": {"vim": {"vimId": "any", "vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3"}},
+    }
+    assert not [each for each in faults(form, given) if "vimConnectionInfo" in str(each)], "any id of a VIM is taken"
+    assert faults(form, {**given, "vimConnectionInfo": {"vim": {"vimId": 5}}})
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]["vnfcInfo"]
     assert {each["id"] for each in shown} <= set(heal["properties"]["vnfcInstanceId"]["items"]["enum"])
     assert "healScript" not in heal["properties"]

@@ -75,6 +75,8 @@ async def test_packages_are_listed_with_their_failures_and_warnings(world: World
 
     shown = (await world.call("GET", f"{PACKAGES}/{good['id']}/warnings")).must(200).json
     assert shown["warnings"][0]["nearest"] == "cidr"
+    for name in ("vnfProductName", "vnfSoftwareVersion", "operationalState"):
+        assert shown[name] == good[name]
     shown = (await world.call("GET", f"{PACKAGES}/{bad['id']}/warnings")).must(200).json
     assert (shown["failure"]["line"], shown["warnings"]) == (3, [])
     (await world.call("GET", f"{PACKAGES}/00000000-0000-4000-8000-000000000000/warnings")).problem(404)

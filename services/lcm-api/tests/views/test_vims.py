@@ -60,9 +60,16 @@ async def test_vims_are_listed_with_their_state_and_shown_with_their_nodes(world
     assert rows["edge"]["credentialsEnd"] == {
         "part": "client_certificate", "at": "2027-06-01T00:00:00Z", "daysLeft": 200,
     }  # fmt: skip
-    for query, names in (("type=openstack", ["lab"]), ("state=UNREACHABLE", ["gone"]), ("name=ed", ["edge"])):
+    for query, names in (
+        ("type=openstack", ["lab"]),
+        ("state=UNREACHABLE", ["gone"]),
+        ("name=ed", ["edge"]),
+        (f"vnfInstanceId={cluster}", ["edge"]),
+    ):
         found = (await world.call("GET", f"{VIMS}?{query}")).must(200).json["items"]
         assert [each["name"] for each in found] == names, query
+    owned = (await world.call("GET", f"/v1.0/vims?vnf_instance_id={cluster}&vnf_instance_id=other&fields=id")).must(200)
+    assert owned.json == {"vims": [{"id": vim_id}]}
     for query in ("type=aws", "state=GONE", "limit=0", "nextpage_opaque_marker=x"):
         (await world.call("GET", f"{VIMS}?{query}")).problem(400)
 

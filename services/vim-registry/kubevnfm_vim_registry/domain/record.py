@@ -118,7 +118,7 @@ class VimRecord(BaseModel):
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
         if not self.status_reason:
             del record["status_reason"]  # Tacker's record does not have it
-        warnings = unread_extra(self.type, self.extra, ["extra"], separator=".")
+        warnings = unread_extra(self.type, self.extra, ["extra"], separator=".", also=[SITE_MARK])
         if warnings:
             record["warnings"] = [each.text for each in warnings]
         if self.capi_providers:

@@ -16,7 +16,9 @@ from kubevnfm_vim_registry.domain.record import JsonObject, VimType
 Attributes = Mapping[str, object]
 """An object of a request, not checked yet."""
 
-FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
+OWNER: Final = "vnf_instance_id"
+"""The filter by the VNF instance that a VIM belongs to."""
+FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description", OWNER)
 CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred", "extra")
 """``extra`` in its mark alone."""
 FIXED: Final = ("type", "auth_url")

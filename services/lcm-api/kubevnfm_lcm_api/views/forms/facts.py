@@ -45,8 +45,8 @@ class FormFacts:
     """Those of the package; of an instance that is INSTANTIATED, its own alone, unless the form is to choose one."""
     files: frozenset[str]
     """The paths in the package."""
-    vims: Sequence[JsonMapping]
-    """The registered VIMs, as vim-registry shows them."""
+    vims: Sequence[JsonMapping] | None
+    """The registered VIMs, as vim-registry shows them; None: it does not answer."""
     has_order: bool = False
     """Whether the objects of a CNF have an order artifact."""
     values: ValuesSchema | None = None
@@ -74,12 +74,12 @@ class FormFacts:
 
     def vims_of(self, types: Sequence[str]) -> Sequence[JsonMapping]:
         """Return the registered VIMs of these types, the default one first."""
-        found = [each for each in self.vims if long_vim_type(str(each["type"])) in types]
+        found = [each for each in self.vims or () if long_vim_type(str(each["type"])) in types]
         return sorted(found, key=lambda each: (not each.get("is_default"), str(each["name"]), str(each["id"])))
 
 
 async def read_facts(
-    on: RequestServices, vims: Sequence[JsonMapping], package_id: str, instance: InstanceRecord | None
+    on: RequestServices, vims: Sequence[JsonMapping] | None, package_id: str, instance: InstanceRecord | None
 ) -> FormFacts:
     """Return the facts. Raises NotFound; Conflict for a package that is not ONBOARDED."""
     package = await on.packages.reference(package_id)

@@ -106,6 +106,8 @@ def _of_flavour(form: JsonObject, facts: FormFacts, one: FlavourFacts, *, has_pa
 
 
 def _vims(facts: FormFacts, one: FlavourFacts) -> JsonObject:
+    if facts.vims is None:  # any id is taken then: the request is checked when it comes
+        return {"additionalProperties": {"$ref": "#/$defs/VimConnectionInfo"}}
     found = facts.vims_of(one.vim_types)
     names = {str(each["id"]): f"{each['name']} ({each['type']})" for each in found}
     listed = one_of(list(names), names) if len(names) <= _MOST_VIMS else {"examples": list(names)[:_MOST_VIMS]}

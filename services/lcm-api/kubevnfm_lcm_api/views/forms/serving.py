@@ -15,12 +15,15 @@ from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.forms.facts import check_package, check_task, read_facts
 from kubevnfm_lcm_api.views.forms.kinds import KINDS, VIM, form_of
 from kubevnfm_lcm_api.views.forms.operations import FORMS
 from kubevnfm_lcm_api.views.forms.schemas import titled
 from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.tree.facts import Away, Gone
+from kubevnfm_lcm_api.views.tree.reading import known_of
 
 _INSTANCE: Final = "instance"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -62,11 +65,12 @@ async def show(request: web.Request) -> web.Response:
         if operation not in _WITHOUT_INSTANCE | _ANY_STATE:
             check_task(on, record, operation)
     # The others have no VIM to choose, so they do not need vim-registry.
-    vims = await views(request).vims.list({}) if operation == "instantiate" else ()
-    facts = await read_facts(on, vims, package_id, record)
+    known = await known_of("vim-registry", views(request).vims.list({})) if operation == "instantiate" else ()
+    facts = await read_facts(on, None if isinstance(known, Away | Gone) else known, package_id, record)
 
     def form() -> str:
-        found = {"$schema": _DIALECT, "title": titled(operation), **make(facts)}
+        away = {"x-away": [{"part": "vims", "text": line(known.reason)}]} if isinstance(known, Away | Gone) else {}
+        found = {"$schema": _DIALECT, "title": titled(operation), **away, **make(facts)}
         return json.dumps(found)
 
     # In a thread: a schema of values may have a megabyte.
