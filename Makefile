@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -179,6 +179,10 @@ stored-operations: .venv/.ready ## Writes what lcm-api stores now as fixtures; V
 
 bench: samples servers ## Measures speed and prints each figure with its spread and its goal
 	$(BIN)/python tests/bench
+
+bench-page: samples .run/page-tests/.ready ## Measures the web page in Debian's Chromium, with thousands of things, and prints each figure with its goal; ARGS=--strict; docs/page.md
+	@tests/support/servers/install.sh chromium
+	@PYTHONPATH=$$(echo .run/page-tests/lib/python*/site-packages) $(BIN)/python tests/bench/page.py $(ARGS)
 
 pin-images: ## Writes the present digest of each public image into docker-compose.yml and the Dockerfiles; needs Docker
 	@deploy/base/pin-images.sh

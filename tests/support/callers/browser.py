@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from callers.user import Answer, User
 from callers.users import PASSWORD, basic
@@ -21,6 +21,13 @@ _ASK: Final = """
 ;axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found =>
   found.violations.map(({id, help, nodes}) => ({id, help, nodes: nodes.slice(0, 5).map(node => node.html + " " + node.failureSummary)})))
 """
+
+LOOKS: Final[Sequence[tuple[Literal["light", "dark"], int, int]]] = (
+    ("light", 1280, 900),
+    ("dark", 1280, 900),
+    ("light", 320, 900),
+)
+"""Scheme, width and height at which each view is checked."""
 
 
 class Client(User):
@@ -76,18 +83,27 @@ class Tab:
         shot.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
         await self.page.set_viewport_size({"width": 1280, "height": 900})
 
-    async def faultless(self) -> None:
-        """Raise AssertionError if axe finds something against WCAG 2.2 AA, in light or dark, wide or at 320 pixels."""
-        for scheme, width in (("light", 1280), ("dark", 1280), ("light", 320)):
-            await self.page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
-            await self.page.set_viewport_size({"width": width, "height": 900})
+    async def faultless(self, looks: Sequence[tuple[Literal["light", "dark"], int, int]] = LOOKS) -> None:
+        """Raise AssertionError if axe finds something against WCAG 2.2 AA: in light or dark, at a width and height."""
+        for scheme, width, height in looks:
+            await self.page.emulate_media(color_scheme=scheme)
+            await self.page.set_viewport_size({"width": width, "height": height})
             # As a tester's tool, not as a script of the page: the page's policy would refuse it.
             found = await self.page.evaluate(AXE.read_text() + _ASK)
             assert not found, f"{self.page.url} {scheme} {width}: {json.dumps(found, indent=1)}"
-            beyond = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert beyond <= 0, f"{self.page.url} scrolls sideways by {beyond} at {width} pixels"
+            await self._has_width(width)
         await self.page.emulate_media(color_scheme=None)
         await self.page.set_viewport_size({"width": 1280, "height": 900})
+
+    async def fits(self) -> None:
+        """Raise AssertionError if the page scrolls sideways, wide or at 320 pixels."""
+        for width in (320, 1280):
+            await self.page.set_viewport_size({"width": width, "height": 900})
+            await self._has_width(width)
+
+    async def _has_width(self, width: int) -> None:
+        beyond = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert beyond <= 0, f"{self.page.url} scrolls sideways by {beyond} at {width} pixels"
 
 
 def _is_wrong(said: ConsoleMessage) -> bool:

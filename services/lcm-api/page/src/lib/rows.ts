@@ -30,8 +30,9 @@ export function rowsOf(operation: Operation): Row[] {
     step,
   }));
   for (const node of [{ name: '', tasks: operation.tasks }, ...operation.nodes]) {
-    const tasks: Row[] = node.tasks.map((task, index) => ({
-      key: `task ${node.name} ${index}`,
+    const tasks: Row[] = node.tasks.map((task) => ({
+      // The gateway has one task of a name for each step and node, and lists them by their last change.
+      key: `task ${node.name} ${task.step} ${task.task}`,
       kind: 'task',
       title: task.task,
       state: task.state,
@@ -41,6 +42,7 @@ export function rowsOf(operation: Operation): Row[] {
       task,
     }));
     if (!tasks.length) continue;
+    tasks.sort((one, other) => (one.start! < other.start! ? -1 : one.start! > other.start! ? 1 : 0));
     const bad = tasks.find((each) => each.state === 'failed');
     const open = tasks.find((each) => each.end === null);
     if (node.name) {
@@ -49,8 +51,8 @@ export function rowsOf(operation: Operation): Row[] {
         kind: 'node',
         title: node.name,
         state: (bad ?? open ?? tasks.at(-1)!).state,
-        start: tasks.map((each) => each.start!).sort()[0]!,
-        end: open ? null : tasks.map((each) => each.end!).sort().at(-1)!,
+        start: tasks[0]!.start,
+        end: open ? null : tasks.reduce((last, each) => (each.end! > last ? each.end! : last), ''),
         node: node.name,
       });
     }

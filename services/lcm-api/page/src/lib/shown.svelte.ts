@@ -7,6 +7,12 @@ import { live, type Happened } from './live.svelte';
 const PAUSE_MS = 700;
 const PAUSE_OF_READ = 4;
 const AGAIN_MS = 2000;
+/** Events that come together are drawn together. A timer, because a hidden tab has no frames. */
+const DRAW_MS = 40;
+/** After so many events it is the next read that counts. */
+const MOST_NEWS = 5000;
+/** The progress of a task is stored by those that hear the event, as this page does: a read soon after it may be without it. */
+const STORED_MS = 3000;
 /** No answer, or that of a gateway or proxy in front of something that is away. */
 const AWAY = new Set([0, 502, 503, 504]);
 
@@ -17,7 +23,14 @@ interface Snapshot {
 export class Shown<T extends Snapshot> {
   value = $state.raw<T | null>(null);
   error = $state('');
+  /** Whether the error is that nothing has answered: while the whole connection is lost, the banner says so for all that is shown. */
+  isAway = $state(false);
   #read: () => Promise<T>;
+  #apply: ((value: T, events: Happened[]) => T) | null;
+  /** Events that the next value that is read may be without, with the time at which they came. */
+  #news: { at: number; event: Happened }[] = [];
+  #drawn = 0;
+  #drawing: ReturnType<typeof setTimeout> | undefined;
   #leave: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #nextAt = 0;
@@ -27,13 +40,25 @@ export class Shown<T extends Snapshot> {
 
   /**
    * Reads with `read`, and again after the events that `concerns` returns true for, and when what `asked` returns has
-   * changed. Made by a component while it is made, with which it ends.
+   * changed. Made by a component while it is made, with which it ends. What `apply` makes of a value and of events after it is
+   * shown until the next read.
    */
-  constructor(read: () => Promise<T>, concerns: (event: Happened) => boolean, asked: () => unknown = () => null) {
+  constructor(
+    read: () => Promise<T>,
+    concerns: (event: Happened) => boolean,
+    asked: () => unknown = () => null,
+    apply: ((value: T, events: Happened[]) => T) | null = null,
+  ) {
     this.#read = read;
+    this.#apply = apply;
     // Before the first read: what happens while it is under way is read again, so nothing is missed.
     this.#leave = live.listen((event) => {
-      if (event === 'missed' || concerns(event)) this.soon();
+      if (event !== 'missed' && !concerns(event)) return;
+      this.soon();
+      if (event !== 'missed' && apply && this.#news.length < MOST_NEWS) {
+        this.#news.push({ at: Date.now(), event });
+        this.#drawing ??= setTimeout(() => this.#draw(), DRAW_MS);
+      }
     });
     $effect(() => {
       asked();
@@ -51,20 +76,37 @@ export class Shown<T extends Snapshot> {
     this.#isReading = true;
     this.#isOld = false;
     const began = Date.now();
+    this.#draw();
+    this.#news = this.#news.filter(({ at }) => at > began - STORED_MS);
+    this.#drawn = this.#news.length;
     try {
       const value = await this.#read();
       if (this.#isOver) return;
-      this.value = value;
+      this.value = this.#with(value, 0);
       this.error = '';
       live.begin(value.sequence);
     } catch (error) {
       if (!this.#isOver) this.error = reason(error);
-      if (error instanceof Refused && AWAY.has(error.status)) this.#after(AGAIN_MS);
+      this.isAway = error instanceof Refused && AWAY.has(error.status);
+      if (this.isAway) this.#after(AGAIN_MS);
     } finally {
       this.#isReading = false;
       this.#nextAt = Date.now() + Math.max(PAUSE_MS, PAUSE_OF_READ * (Date.now() - began));
       if (this.#isOld) this.soon();
     }
+  }
+
+  #draw(): void {
+    clearTimeout(this.#drawing);
+    this.#drawing = undefined;
+    if (this.value) this.value = this.#with(this.value, this.#drawn);
+  }
+
+  /** Returns a value with what has happened, as far as it came behind the first ones. */
+  #with(value: T, first: number): T {
+    const events = this.#news.slice(first).map(({ event }) => event);
+    this.#drawn = this.#news.length;
+    return this.#apply && events.length ? this.#apply(value, events) : value;
   }
 
   /** Reads at once, or soon after the last read. */
@@ -85,6 +127,7 @@ export class Shown<T extends Snapshot> {
   #end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#drawing);
     this.#leave();
   }
 }
