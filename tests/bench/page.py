@@ -1,6 +1,6 @@
 """``make bench-page``: the web page in Debian's Chromium on a real gateway with many and large things; each figure with its goal.
 
-python tests/bench/page.py [--strict] [--only PART ...]: the exit code is 0 whatever the figures are; with ``--strict`` 1 if one misses its goal.
+python tests/bench/page.py [--strict] [--only PART ...] [--day-events N]: the exit code is 0 whatever the figures are; with ``--strict`` 1 if one misses its goal.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Gateway:
             "KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8",
             "KUBEVNFM_VNF_NETWORKS": "127.0.0.0/8",
             "KUBEVNFM_RATE_LIMIT_PER_S": "0",
-            # What is shown does not exist, and should not be found missing.
+            # The copies do not exist, and should not be found missing.
             "KUBEVNFM_DRIFT_EVERY_S": "0",
             "KUBEVNFM_LOG_LEVEL": "WARNING",
             "KUBEVNFM_CONFIG": os.devnull,
@@ -104,6 +104,8 @@ class Bench:
     made: Filled
     browser: Browser
     vnfd_id: str
+    events: int
+    """Those of a day."""
 
     @asynccontextmanager
     async def tab(self, path: str) -> AsyncIterator[tuple[Page, CDPSession]]:
@@ -360,7 +362,7 @@ async def day(bench: Bench) -> list[Figure]:
         for place in range(2 * len(places)):
             await visit(place)
         before = await rested()
-        per_round, visits = DAY_EVENTS // ROUNDS, 0
+        per_round, visits = bench.events // ROUNDS, 0
         for turn in range(ROUNDS):
             if turn % 10 == 9:
                 await bench.gateway.stop(signal.SIGKILL)
@@ -377,7 +379,7 @@ async def day(bench: Bench) -> list[Figure]:
     return [
         Figure("heap after the first views", "MiB", [before[0]]),
         Figure(
-            f"heap after {DAY_EVENTS} events, {ROUNDS // 10} deaths of the gateway",
+            f"heap after {bench.events} events, {ROUNDS // 10} deaths of the gateway",
             "MiB",
             [after[0]],
             before[0] * 1.1 + 1,
@@ -437,7 +439,7 @@ PARTS: Final[Mapping[str, Callable[[Bench], Awaitable[list[Figure]]]]] = {
 }
 
 
-async def measure(chosen: Sequence[str], samples: Path) -> bool:
+async def measure(chosen: Sequence[str], samples: Path, events: int) -> bool:
     """Print the figures; return whether all goals are met."""
     from playwright.async_api import async_playwright
 
@@ -458,7 +460,7 @@ async def measure(chosen: Sequence[str], samples: Path) -> bool:
                         f"\nthe page, Chromium {browser.version}, {os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}"
                     )
                     for name in chosen:
-                        for figure in await PARTS[name](Bench(gateway, made, browser, vnfd_id)):
+                        for figure in await PARTS[name](Bench(gateway, made, browser, vnfd_id, events)):
                             say(figure.line())
                             met = met and figure.meets_goal
             finally:
@@ -490,10 +492,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a goal is missed")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="these figures alone")
+    parser.add_argument("--day-events", type=int, default=DAY_EVENTS, help="how many happen while the page is open")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM must stop the started processes too
-    met = asyncio.run(measure(arguments.only, arguments.samples))
+    met = asyncio.run(measure(arguments.only, arguments.samples, arguments.day_events))
     say("\nall goals met" if met else "\na goal was missed")
     sys.exit(1 if arguments.strict and not met else 0)
 
