@@ -50,6 +50,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one line more than argparse: where help is."""
+        lacks_noun = message.startswith("the following arguments are required: NOUN")
+        if lacks_noun:
+            from kubevnfm_cli.nouns import NOUNS
+
+            message = f"a noun expected: {', '.join(noun.name for noun in NOUNS)}"
         raise UsageFault(f"{printable(message, 1000)}; see {self.prog} --help")
 
 

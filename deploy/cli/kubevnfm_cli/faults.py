@@ -59,4 +59,6 @@ class Refused(Fault):
         self.status = status
         self.body = body
         """The answer's JSON, or None."""
+        self.is_older = False
+        """Whether the gateway does not know what was asked, as it is older than this command line."""
         self.code = _CODES.get(status, FAILED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from kubevnfm_cli.call import Call
@@ -50,11 +49,14 @@ def package_of(gateway: Gateway, instance_id: str) -> str:
 
 
 def known_form(gateway: Gateway, instance_id: str, operation: str) -> Form | None:
-    """Return the form of an instance's operation; None if the gateway has none: the request will be judged anyway."""
+    """Return the form of an instance's operation; None if the gateway is too old to have forms.
+
+    Raises Refused, also if the instance cannot do this now; Unreachable.
+    """
     try:
         return Form(form_of(gateway, package_of(gateway, instance_id), operation, instance_id))
     except Refused as refused:
-        if refused.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if not refused.is_older:
             raise
         return None
 

@@ -330,6 +330,9 @@ def _refusal(status: int, content: bytes, target: str) -> Refused:
     elif content and not content.lstrip().startswith(b"<"):
         text = content[:2000].decode(errors="replace")
     where = target.partition("?")[0]
-    if status == HTTPStatus.NOT_FOUND and text == _NO_SUCH_PATH:
+    is_older = status == HTTPStatus.NOT_FOUND and text == _NO_SUCH_PATH
+    if is_older:
         text = f"this gateway has no {where}: it is older than the command line; kubevnfm version shows both"
-    return Refused(status, f"{status}: {printable(text, 2000) if text else f'{where} was refused'}", body)
+    refused = Refused(status, f"{status}: {printable(text, 2000) if text else f'{where} was refused'}", body)
+    refused.is_older = is_older
+    return refused

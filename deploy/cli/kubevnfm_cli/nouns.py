@@ -310,6 +310,7 @@ _SUB: Final = Noun(
     lambda one: None,
 )
 NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB)
+_ALARMS: Final = frozenset({"alarm", "alarms"})
 WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.aliases)}
 """The nouns by each word for them."""
 
@@ -317,6 +318,10 @@ WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.alias
 def noun_of(word: str) -> Noun:
     """Return the noun of a word. Raises UsageFault."""
     found = WORDS.get(word.lower())
+    if word.lower() in _ALARMS:
+        raise UsageFault(
+            f"{word}: this gateway has no fault management (SOL003 chapter 7), so there are no alarms; kubevnfm drift and doctor show trouble"
+        )
     if found is None:
         raise UsageFault(f"{printable(word)}: one of {', '.join(noun.name for noun in NOUNS)} expected")
     return found

@@ -123,6 +123,7 @@ async def test_cancel_stops_an_operation_and_fail_gives_it_up(vm: World) -> None
 
 
 async def test_things_of_each_kind_are_listed_and_described(world: World) -> None:
+    assert (await run(world, "get", "all")).out.startswith("VIMs: ")
     world.vims.add("vim-1", "openstack")
     world.regions.add("plant/one", "vim-2")
     for noun in NOUNS:
@@ -169,6 +170,11 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("create", "vnf"), 2, "--package PKG or --vnfd ID expected"),
         (("create", "vim", "--name", "x"), 2, "-f FILE expected"),
         (("create", "thing"), 2, "one of vnf, op, pkg"),
+        (("get",), 2, "a noun expected: vnf, op, pkg"),
+        (("get", "alarm"), 2, "there are no alarms"),
+        (("get", "vnf,op", "-o", "json"), 2, "-o json is for one noun"),
+        (("get", "all", "--where", "a=b"), 2, "several nouns have no ID"),
+        (("describe", "web"), 2, "as in describe vnf web"),
         (("heal", "absent", "--set", "s3cret"), 2, "--set: KEY=VALUE expected"),
         (("wait", "op", "00000000-0000-4000-8000-000000000000"), 1, "404: "),
         (("wait", "vim", "x"), 2, "op or vnf expected"),

@@ -28,7 +28,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     FORMER: FormerPackages(),
 }
 _DONE: Final[Mapping[str, str]] = {
-    "create": "created", "update": "updated", "upload": "uploaded", "adopt": "adopted", "instantiate": "instantiated",
+    "create": "created", "update": "updated", "upload": "uploaded", "send": "uploaded", "adopt": "adopted", "instantiate": "instantiated",
     "modify": "modified", "scale": "scaled", "delete": "deleted", "terminate": "terminated", "leave": "left",
     "replace": "replaced", "wait for": "onboarded", "delete the former": "the former deleted",
     "change the package of": "package changed", "change the flavour of": "flavour changed", "change the links of": "links changed",

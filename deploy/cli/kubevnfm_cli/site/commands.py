@@ -19,7 +19,7 @@ from kubevnfm_cli.site.reading import read_site
 from kubevnfm_cli.site.world import Options, World
 from kubevnfm_cli.terminal import LINE, printable
 
-_SIGNS: Final = {"create": "+", "upload": "+", "delete": "-", "terminate": "-", "leave": "-"}
+_SIGNS: Final = {"create": "+", "upload": "+", "send": "+", "delete": "-", "terminate": "-", "leave": "-"}
 _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
 
 

@@ -64,7 +64,7 @@ class Packages:
         thing = Thing(str(present["id"]), {"vnfdId": present.get("vnfdId")})
         state = present["onboardingState"]
         if state == "CREATED":
-            return Plan(thing, [Step("upload", lambda: _upload(world, entry, str(present["id"]), sha256))])
+            return Plan(thing, [Step("send", lambda: _upload(world, entry, str(present["id"]), sha256))])
         if state != "ONBOARDED":
             return Plan(thing, [Step("wait for", lambda: _onboarded(world, entry, str(present["id"])))])
         wanted = entry.body.get("userDefinedData", {})
@@ -117,18 +117,32 @@ class FormerPackages:
 
     def plan(self, world: World, entry: Entry) -> Plan:
         present = world.thing(Key("packages", entry.name)).id
-        former = [each for each in marked(world, entry.name) if each["id"] != present] if present is not None else []
+        # Only a comparison comes here before the new one is there; those without instances go before its upload then.
+        former = [
+            each
+            for each in marked(world, entry.name)
+            if each["id"] != present and (present is not None or each["usageState"] != "NOT_IN_USE")
+        ]
+        is_left = any(
+            world.thing(key).will_change and one.body["package"] == entry.name
+            for key, one in world.site.entries.items()
+            if key.section == "instances"
+        )
         used = [str(each["id"]) for each in former if each["usageState"] != "NOT_IN_USE"]
         steps = [
-            Step("delete", lambda each=each: remove(world, each))  # type: ignore[misc]
+            Step("delete", lambda each=each: remove(world, each), [_former_text(each)])  # type: ignore[misc]
             for each in former
-            if str(each["id"]) not in used
+            if is_left or str(each["id"]) not in used
         ]
-        note = f"package {', '.join(used[:_MOST_SHOWN])} stays: instances use it" if used else ""
+        note = f"package {', '.join(used[:_MOST_SHOWN])} stays: instances use it" if used and not is_left else ""
         return Plan(Thing(), steps, note=note)
 
     def removal(self, world: World, entry: Entry) -> Plan:
         return Plan(Thing())
+
+
+def _former_text(package: JsonObject) -> str:
+    return f"package {package['id']} with the former content"
 
 
 def remove(world: World, package: JsonObject) -> None:

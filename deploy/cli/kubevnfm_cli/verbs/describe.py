@@ -10,7 +10,7 @@ from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.gateway import Gateway, path_of
 from kubevnfm_cli.json_types import JsonObject, objects
-from kubevnfm_cli.nouns import NOUNS, noun_of
+from kubevnfm_cli.nouns import NOUNS, WORDS, noun_of
 from kubevnfm_cli.operations import named_operation
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import LINE, printable, printable_text
@@ -32,6 +32,8 @@ def run(call: Call) -> int:
     """Describe."""
     word, _, identifier = call.given.noun.partition("/")
     identifier = identifier or call.given.id
+    if not identifier and word not in WORDS:
+        raise UsageFault(f"describe NOUN ID expected, as in describe vnf {printable(word)}")
     noun = noun_of(word)
     if not identifier:
         raise UsageFault(f"describe {noun.name}: an id or a name expected")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Final
 
 from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
@@ -13,13 +14,14 @@ from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import NOUNS, Noun, noun_of
 from kubevnfm_cli.output import show_list
 
+_ALL: Final = "all"
 _NOUNS = "\n".join(f"  {noun.name:<8}{noun.title}" for noun in NOUNS)
 
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
     parser.epilog = f"nouns:\n{_NOUNS}"
-    parser.add_argument("noun", metavar="NOUN", help="the kind of things, or NOUN/ID")
+    parser.add_argument("noun", metavar="NOUN", help="the kind of things, several by commas, all, or NOUN/ID")
     parser.add_argument("ids", metavar="ID", nargs="*", help="an id, the beginning of an id, or a name")
     parser.add_argument(
         "--limit", type=int, help=f"list at most so many (default: {lists.MOST} as a table, all otherwise)"
@@ -41,6 +43,8 @@ def arguments(parser: Parser) -> None:
 
 def run(call: Call) -> int:
     """List, or show some."""
+    if call.given.noun == _ALL or "," in call.given.noun:
+        return _lists(call)
     word, _, identifier = call.given.noun.partition("/")
     noun, given = noun_of(word), call.given
     wanted = [identifier, *given.ids] if identifier else given.ids
@@ -71,6 +75,29 @@ def run(call: Call) -> int:
     show_list(
         call, bodies[0] if len(bodies) == 1 else bodies, items if call.format.kind == "name" else bodies, noun.table
     )
+    return DONE
+
+
+def _lists(call: Call) -> int:
+    """Show the lists of several nouns, one after the other."""
+    given = call.given
+    if given.ids or given.where or given.watch or given.watch_only:
+        raise UsageFault("several nouns have no ID, --where or --watch")
+    if not call.format.is_for_people and call.format.kind != "name":
+        raise UsageFault(f"-o {call.format.kind} is for one noun")
+    nouns = NOUNS if given.noun == _ALL else [noun_of(word) for word in given.noun.split(",")]
+    limit = given.limit or lists.MOST
+    has_any = False
+    for noun in dict.fromkeys(nouns):
+        items = lists.read_list(call.gateway, noun, {}, limit).items
+        if items and call.format.is_for_people:
+            gap = "\n" if has_any else ""
+            call.out.say(f"{gap}{call.out.paint(f'{noun.title}:', 'bold')}")
+        if items:
+            has_any = True
+            show_list(call, items, items, noun.table)
+    if not has_any:
+        call.note("nothing found")
     return DONE
 
 

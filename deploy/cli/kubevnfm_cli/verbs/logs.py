@@ -33,7 +33,7 @@ def run(call: Call) -> int:
     path = path_of("kubevnfm", "v1", "operations", operation, "log")
     given = call.given
     query = {"node": given.node, "task": given.task, "follow": "true" if given.follow else None}
-    spoke_at = time.monotonic()
+    spoke_at, has_output = time.monotonic(), False
     with gateway.stream(path, query=query, headers={"Accept": "text/plain"}) as lines:
         for line in lines:
             was_silent = time.monotonic() - spoke_at > _SILENCE_S
@@ -43,6 +43,9 @@ def run(call: Call) -> int:
             text = line.decode(errors="replace")
             call.out.stream.write(printable_text(text) if call.out.is_terminal else text)
             call.out.stream.flush()
+            has_output = True
+    if not has_output:
+        call.note("no output" if given.node or given.task else "no machine of this operation has printed anything")
     if given.follow and not read_operation(gateway, operation).rests:
         raise Unreachable("the log broke off while the operation goes on; the same command shows it again")
     return DONE

@@ -87,7 +87,10 @@ def _quota(name: str, one: JsonObject) -> str | None:
     """Return how much of a quota is used."""
     for quota in objects(part(one, "capacity", "quotas")):
         if quota.get("name") == name:
-            return f"{printable(quota.get('used'))}/{printable(quota.get('limit', '-'))}"
+            limit = quota.get("limit")
+            return (
+                printable(quota.get("used")) if limit is None else f"{printable(quota.get('used'))}/{printable(limit)}"
+            )
     return None
 
 

@@ -10,7 +10,7 @@ from kubevnfm_cli import uploads
 from kubevnfm_cli.archives import Archive, archive_of
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.durations import seconds_of
-from kubevnfm_cli.faults import DONE, Fault, Stopped, UsageFault
+from kubevnfm_cli.faults import DONE, Fault, Refused, Stopped, UsageFault
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import noun_of
@@ -47,6 +47,9 @@ def run(call: Call) -> int:
         package_id = uploads.create(call.gateway, {})
         try:
             uploads.send(call.gateway, package_id, archive, _Bar(call, archive))
+        except Refused:
+            _remove(call, package_id)
+            raise
         except (Fault, OSError, KeyboardInterrupt):
             call.note(f"package {package_id} may have no content; kubevnfm delete pkg {package_id}")
             raise
@@ -68,9 +71,14 @@ def _onboarded(call: Call, package_id: str) -> JsonObject:
         # An error of a descriptor may have several lines.
         for line in str(refused).splitlines():
             call.note(f"kubevnfm: {printable(line, LINE)}")
-        if not call.given.keep:
-            call.gateway.call("DELETE", path_of("vnfpkgm", "v2", "vnf_packages", package_id))
+        _remove(call, package_id)
         raise uploads.NotOnboarded(f"{call.given.path} was not onboarded") from None
+
+
+def _remove(call: Call, package_id: str) -> None:
+    """Delete a package that was refused, unless it is to be kept."""
+    if not call.given.keep:
+        call.gateway.call("DELETE", path_of("vnfpkgm", "v2", "vnf_packages", package_id))
 
 
 class _Bar:
