@@ -40,8 +40,9 @@ def operation_lines(screen: Screen, operation: Operation, *, is_whole: bool, roo
         *(_next(screen, operation.view) if can_act else []),
         *(_warnings(screen, operation.view) if is_whole else []),
     ]
-    steps = _step_lines(screen, operation, is_whole=is_whole)
     left = max(room - len(head) - len(tail), 3)
+    most = max(_MOST_TASKS, left - len(operation.steps) - 2) if not is_whole else None
+    steps = _step_lines(screen, operation, is_whole=is_whole, most=most)
     if len(steps) > left:
         running = [place for place, (_, state) in enumerate(steps) if state in _RUNNING] or [0]
         begin = max(0, min(running[0] - 2, len(steps) - left + 2))
@@ -65,6 +66,11 @@ def _took(view: JsonObject) -> str:
     if str(view.get("state")) not in RESTS:
         end = datetime.now(UTC)
     return f" after {duration((end - begin).total_seconds())}" if begin and end else ""
+
+
+def result_lines(screen: Screen, operation: Operation) -> list[str]:
+    """Return the steps with their times, as they stay in a terminal once the operation rests."""
+    return [line for line, _ in _step_lines(screen, operation, is_whole=False)]
 
 
 def verdict(screen: Screen, operation: Operation) -> list[str]:
@@ -100,7 +106,9 @@ def _head(screen: Screen, operation: Operation, *, is_whole: bool) -> list[str]:
     return lines
 
 
-def _step_lines(screen: Screen, operation: Operation, *, is_whole: bool) -> list[tuple[str, str]]:
+def _step_lines(
+    screen: Screen, operation: Operation, *, is_whole: bool, most: int | None = _MOST_TASKS
+) -> list[tuple[str, str]]:
     lines = []
     for step in operation.steps:
         state = str(step.get("state"))
@@ -116,15 +124,16 @@ def _step_lines(screen: Screen, operation: Operation, *, is_whole: bool) -> list
             lines.append((f"    {screen.paint(printable(part(step, 'error', 'detail'), 1000), 'red')}", state))
         if state in ("asked", "undoing") or is_whole:
             lines += [
-                (line, state) for line in _task_lines(screen, operation, str(step.get("name")), is_whole=is_whole)
+                (line, state)
+                for line in _task_lines(screen, operation, str(step.get("name")), is_whole=is_whole, most=most)
             ]
     return lines
 
 
-def _task_lines(screen: Screen, operation: Operation, step: str, *, is_whole: bool) -> list[str]:
+def _task_lines(screen: Screen, operation: Operation, step: str, *, is_whole: bool, most: int | None) -> list[str]:
     tasks = [one for one in operation.tasks() if one.get("step") == step] if is_whole else operation.tasks_of(step)
     lines = []
-    for task in tasks[:_MOST_TASKS] if not is_whole else tasks:
+    for task in tasks[:most]:
         count = (
             f" {printable(task.get('done', '?'))}/{printable(task['total'])}" if task.get("total") is not None else ""
         )

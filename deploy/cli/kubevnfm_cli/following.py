@@ -254,6 +254,9 @@ def wait(
             raise Stopped(
                 f"{why}; the operation goes on: kubevnfm wait op {operation_id} waits again, kubevnfm cancel {operation_id} cancels it"
             ) from stopped
+    if isinstance(show, Live):
+        for line in drawing.result_lines(screen, operation):
+            screen.say(line)
     if call.format.is_for_people:
         for line in drawing.verdict(call.out, operation):
             call.out.say(line)

@@ -31,7 +31,7 @@ def main() -> NoReturn:
         for stream in streams:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8
-        code = run(sys.argv[1:], os.environ, streams)
+        code = run([_utf8(word) for word in sys.argv[1:]], os.environ, streams)
     except KeyboardInterrupt:  # before or after the verb
         code = 3
     except OSError:  # standard error itself cannot be written
@@ -40,6 +40,14 @@ def main() -> NoReturn:
         end_quietly()
         code = 1
     sys.exit(code)
+
+
+def _utf8(word: str) -> str:
+    """Return a word as UTF-8, also where the locale is another one; a word that is none stays as it came, as names of files may be."""
+    try:
+        return os.fsencode(word).decode()
+    except UnicodeError:
+        return word
 
 
 def run(words: Sequence[str], environment: Mapping[str, str], streams: Streams) -> int:
@@ -141,6 +149,9 @@ def _guarded(verb: str, words: Sequence[str], environment: Mapping[str, str], st
     except KeyboardInterrupt:
         streams.err.write("\nkubevnfm: interrupted\n")
         return faults.STOPPED
+    except UnicodeError:  # bytes of a word or of the environment, of which a request cannot be made
+        streams.err.write("kubevnfm: a word of the command, or a variable of the environment, is not UTF-8\n")
+        return faults.USAGE
     except OSError as error:  # a file of the user
         streams.err.write(f"kubevnfm: {printable(error, LINE)}\n")
         return faults.FAILED

@@ -254,6 +254,14 @@ def test_refusals_and_broken_answers(
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "words", [("get", "vnf", "\udcff"), ("describe", "vnf", "a\udc80"), ("get", "vnf", "--where", "a=\udcff")]
+)
+def test_words_that_are_no_text_are_wrong_usage(words: tuple[str, ...]) -> None:
+    ran = run_here(*words, environment={"KUBEVNFM_URL": "http://127.0.0.1:1"})
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran
+
+
 def test_pages_without_end_have_one(answers: Answers) -> None:
     answers.status, answers.body = 200, b'{"items": [{"id": "x"}]}'
     answers.headers = {"Link": '</kubevnfm/v1/operations?m=1>; rel="next"'}
