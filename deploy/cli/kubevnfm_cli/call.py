@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
     from kubevnfm_cli.output import Format
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Knows its width by itself: argparse would import shutil for each argument's sake, a tenth of the start."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+        except (OSError, ValueError):
+            columns = 80
+        super().__init__(prog, width=max(columns, 40) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """The arguments of one verb; every verb has the global options."""
 
     def __init__(self, verb: str, summary: str, out: TextIO = sys.stdout) -> None:
         super().__init__(prog=f"kubevnfm {verb}", description=f"{summary}.", allow_abbrev=False, add_help=False)
-        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.formatter_class = _Formatter
         self.verb = verb
         self._out = out
         common = self.add_argument_group("for every verb")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -39,6 +39,8 @@ _MOST_ROUNDS: Final = 60
 
 _DONE_BY_ANOTHER: Final = frozenset({404, 409, 412})
 """Answers to a step that another call has done already."""
+_MOST_REFUSALS: Final = 2
+"""The refusals of a step after which another plan is made: one may be read while another call does the step."""
 
 Outcome = Literal["done", "unchanged", "planned", "running", "failed", "skipped"]
 
@@ -54,8 +56,8 @@ class Result:
     text: str = ""
     """Why it failed or was skipped, or what to know of it."""
     code: int = DONE
-    refused: str | None = None
-    """The step that the gateway has refused last, as something else had come before it."""
+    refused: Sequence[str] = ()
+    """The steps that the gateway has refused, as something else had come before them."""
 
     @property
     def line(self) -> str:
@@ -177,11 +179,10 @@ class Run:
             step.run()
         except Refused as refused:
             # Another call may have done the same at this moment; the next plan shows what is left to do.
-            if refused.status not in _DONE_BY_ANOTHER or result.refused == step.verb:
+            result.refused = [*result.refused, step.verb]
+            if refused.status not in _DONE_BY_ANOTHER or result.refused.count(step.verb) > _MOST_REFUSALS:
                 raise
-            result.refused = step.verb
             return True
-        result.refused = None
         result.outcome = "done"
         result.verbs.append(step.verb)
         result.differences += step.differences
