@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_lcm_api.views.causes.page import updated
+from kubevnfm_lcm_api.views.causes.rules import TABLE
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/errors.md"
@@ -61,4 +62,5 @@ def test_the_page_has_every_cause_as_the_table_has_it() -> None:
     anchors = re.findall(r'<a id="([a-z0-9-]+)"></a>', page)
     assert len(anchors) == len(set(anchors))
     assert {fits[1] for line in page.splitlines() if (fits := _ROW.match(line))} <= set(anchors)
-    assert "image-not-pulled" in anchors
+    situations = page.partition("## Situations")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z0-9-]+)`", situations)) <= {each.slug for each in TABLE}

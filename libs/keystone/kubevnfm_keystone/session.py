@@ -46,6 +46,11 @@ class KeystoneSession:
         self._check_is_keystone()
         return self._auth.get_access(self.session)
 
+    def renew(self) -> None:
+        """Log in again, though the token has not ended yet. Raises as `log_in`."""
+        self._auth.invalidate()
+        self.log_in()
+
     def user_id(self) -> str:
         """Log in if necessary, and return the id of the user. Raises as `log_in`."""
         return str(self._auth.get_access(self.session).user_id)

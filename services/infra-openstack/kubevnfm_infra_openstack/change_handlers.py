@@ -38,7 +38,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateRefused,
     StackUpdateTimedOut,
 )
-from kubevnfm_infra_openstack.domain.failure import MARK, failure_of, is_being_deleted, still_working
+from kubevnfm_infra_openstack.domain.failure import MARK, failure_of, is_being_deleted, settled, still_working
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.live import LiveStack, Wanted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
@@ -204,13 +204,13 @@ class StackChangeHandlers:
                 return Done(ResourcesChanged(resources=begun))
             stack = begun
         if stack.state is StackState.MAKING:
-            settled = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
-            if settled is None:
+            seen = await settled(cloud.stacks, stack, within_s=self.wait_s)
+            if seen is None:
                 raise StackMissing(command.stack_name)
-            if settled.state not in SETTLED or made_by not in settled.tags:
+            if seen.state not in SETTLED or made_by not in seen.tags:
                 # Heat has not begun or not ended; the next call continues to wait. One that others delete is missing then.
-                return await still_working(cloud.stacks, settled, _AGAIN_S)
-            stack = settled
+                return await still_working(cloud.stacks, seen, _AGAIN_S)
+            stack = seen
         if stack.state is StackState.READY and _MORE in stack.tags:
             await self._finish(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
             return NotYet(_FINISHED_AGAIN_S)

@@ -14,7 +14,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_
 
 from kubevnfm_infra_openstack.domain.definitions import check_increase, definition_of
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted, StackRefused
-from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted, still_working
+from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted, settled, still_working
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
@@ -83,7 +83,7 @@ class InfraOpenstackHandlers:
                 raise
             log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
         if stack.state is StackState.MAKING:
-            stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
+            stack = await settled(cloud.stacks, stack, within_s=self.wait_s)
         if stack is None or stack.state not in SETTLED:
             # Heat works on it, or others delete it: the next call creates it once it is gone.
             return await still_working(cloud.stacks, stack, _AGAIN_S)

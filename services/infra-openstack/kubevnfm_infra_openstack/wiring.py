@@ -57,7 +57,10 @@ async def infra_openstack(
         )
     )
     backends.states[PACKAGE_CODE] = await user_data.state()
-    async with OpenStackClouds(key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s) as clouds:
+    # An operator corrects the access data then, and may retry at once.
+    async with OpenStackClouds(
+        key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s, rejected=vims.forget
+    ) as clouds:
         orders, grace = StackOrders(flavours, user_data, key_ring, settings.default_zone), GracePeriods(store, clock)
         handlers = InfraOpenstackHandlers(
             clouds=clouds, vims=vims, packages=flavours, orders=orders, grace=grace, wait_s=settings.wait_s

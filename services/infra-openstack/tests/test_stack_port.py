@@ -168,11 +168,12 @@ async def test_calls_side_by_side_do_not_notice_an_expired_token(lab: Lab, cloud
         assert await asyncio.gather(*(cloud.stacks.all() for _ in range(12))) == [{}] * 12
 
 
+REASON = 'ResourceInError: resources[0]: Went to status ERROR due to "No valid host"'
 FAILED_TWICE = [
     ("0", "CREATE_IN_PROGRESS", "state changed", "server-3"),
     ("0", "DELETE_COMPLETE", "state changed", "server-2"),
     ("0", "DELETE_IN_PROGRESS", "state changed", "server-2"),
-    ("0", "CREATE_FAILED", 'ResourceInError: resources[0]: Went to status ERROR due to "No valid host"', "server-2"),
+    ("0", "CREATE_FAILED", f"{REASON} (HTTP 500) (Request-ID: req-29277418-ea31)", "server-2"),
     ("0", "CREATE_IN_PROGRESS", "state changed", "server-1"),
     ("vnf-1", "CREATE_IN_PROGRESS", "Stack CREATE started", "stack-1"),
 ]
@@ -182,12 +183,12 @@ FAILED_TWICE = [
 @pytest.mark.parametrize(
     ("newer", "failure"),
     [
-        ([], '0: ResourceInError: resources[0]: Went to status ERROR due to "No valid host"'),
+        ([], '0 (OS::Nova::Server): ResourceInError: resources[0]: Went to status ERROR due to "No valid host"'),
         ([("0", "CREATE_COMPLETE", "state changed", "server-3")], ""),
-        ([("1", "CREATE_COMPLETE", "state changed", "server-4")], "0: ResourceInError: resources[0]: Went to status"),
-        ([("1", "CREATE_FAILED", "CREATE aborted (user triggered cancel)", "server-4")], "0: ResourceInError"),
+        ([("1", "CREATE_COMPLETE", "state changed", "server-4")], "0 (OS::Nova::Server): ResourceInError: resources[0]: Went to status"),
+        ([("1", "CREATE_FAILED", "CREATE aborted (user triggered cancel)", "server-4")], "0 (OS::Nova::Server): ResourceInError"),
         ([("vnf-1", "UPDATE_IN_PROGRESS", "Stack UPDATE started", "stack-1")], ""),
-        ([("vnf-1", "CREATE_FAILED", "Resource CREATE failed", "stack-1")], "0: ResourceInError"),
+        ([("vnf-1", "CREATE_FAILED", "Resource CREATE failed", "stack-1")], "0 (OS::Nova::Server): ResourceInError"),
     ],
 )  # fmt: skip
 async def test_a_failure_that_a_later_try_has_mended_is_none(
@@ -195,15 +196,19 @@ async def test_a_failure_that_a_later_try_has_mended_is_none(
 ) -> None:
     events = [
         {"resource_name": name, "resource_status": status, "resource_status_reason": reason, "physical_resource_id": physical,
-         "links": [{"rel": "resource", "href": f"http://heat.example/{name}"}]}
+         "links": [{"rel": "resource", "href": f"http://heat.example/{name}"},
+                   {"rel": "self", "href": f"http://heat.example/stacks/vnf-1/stack-1/resources/{name}/events/e"}]}
         for name, status, reason, physical in [*newer, *FAILED_TWICE]
     ]  # fmt: skip
 
     class Answering:
-        async def call(self, *_: object, **__: object) -> Any:
-            return SimpleNamespace(ok=True, json=lambda: {"events": events})
+        async def call(self, _: str, __: str, path: str, **___: object) -> Any:
+            one = {"event": {"resource_type": "OS::Nova::Server"}}
+            return SimpleNamespace(ok=True, json=lambda: one if path.endswith("/0/events/e") else {"events": events})
 
     tenant: Any = Answering()
     found = await HeatStacks(tenant).last_failure(Stack("stack-1", "vnf-1", StackState.MAKING))
     assert found.startswith(failure)
     assert bool(found) is bool(failure)
+    # Each try has another one, and a wait for the same reason began with the first.
+    assert "req-" not in found

@@ -79,6 +79,24 @@ async def test_a_vim_that_cannot_serve_is_refused_at_once(changes: dict[str, str
     assert "wrong-secret" not in str(refusal.value)
 
 
+async def test_a_service_that_fails_after_a_change_of_the_password_does_not_hide_it() -> None:
+    """As on a real Zed: Heat has remembered that the token was valid, and Keystone rejects what Heat does with it."""
+    rejected: list[str | None] = []
+    async with (
+        Lab.start() as lab,
+        OpenStackClouds(RING, threads=2, call_timeout_s=5, rejected=lambda vim: rejected.append(vim.vim_id)) as clouds,
+    ):
+        vim = openstack_vim(lab.auth_url).model_copy(update={"vim_id": "vim-1"})
+        stacks = clouds.cloud(vim).stacks
+        assert await stacks.find("vnf-1", tag="t") is None
+        (user,) = lab.cloud.identity.users.values()
+        user.password = "another-one"
+        lab.faults.add(part="heat", verb="*", effect="fail", status=500, message="Internal Server Error", times=1)
+        with pytest.raises(VimRefused, match="Keystone rejects the user, password"):
+            await stacks.find("vnf-1", tag="t")
+    assert rejected == ["vim-1"]
+
+
 async def test_an_application_credential_logs_in_to_its_project() -> None:
     async with Lab.start() as lab, OpenStackClouds(RING, threads=2, call_timeout_s=5) as clouds:
         identity = lab.cloud.identity

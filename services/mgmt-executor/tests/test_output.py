@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_mgmt_executor.adapters.node_logs import INDEXES, NODE_LOGS, PAGE, StoredOutputLog
-from kubevnfm_mgmt_executor.domain.output import AFTER_FAILURE, HEAD_CHARS, LONGEST_LINE, TAIL_CHARS, CollectedOutput
+from kubevnfm_mgmt_executor.domain.output import (
+    AFTER_FAILURE,
+    HEAD_CHARS,
+    LONGEST_LINE,
+    LONGEST_WAIT,
+    TAIL_CHARS,
+    CollectedOutput,
+)
 from kubevnfm_mgmt_executor.domain.ports import CommandOutput
 from kubevnfm_secrets import Mask
 from kubevnfm_store.sqlite.store import SqliteStore
@@ -30,6 +37,21 @@ def test_a_secret_where_an_endless_line_is_cut_is_masked(before: int) -> None:
         text = (b"." * before + b"s3cret" + b"." * 4 * LONGEST_LINE)[start : start + 1000]
         output.add(text)
     assert "s3cret" not in output.text().replace("\n", "")
+
+
+def test_what_a_script_waits_for_is_said_once_its_line_is_whole() -> None:
+    said: list[str] = []
+    output = CollectedOutput(Mask(["s3cret"]), on_wait=said.append)
+    for part in (
+        b"prepare: waits: for s3",
+        b"cret\x1b\nother: waits\n x: waits: y\nverify: waits:",
+        b"\n",
+        b"a: waits: " + b"x" * 9000,
+    ):
+        output.add(part)
+    assert said == ["for ***\N{REPLACEMENT CHARACTER}", ""]
+    output.add(b"\n")
+    assert said[2] == "x" * LONGEST_WAIT
 
 
 def test_long_output_keeps_its_beginning_and_its_end() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from kubevnfm_events import VimConnection
@@ -28,14 +30,28 @@ class _Connected:
     tenant: Tenant
     stacks: HeatStacks
     cloud: Cloud
+    vims: dict[str | None, VimConnection]
+    """By id: those with the access data."""
 
 
 class OpenStackClouds:
     """An async context manager; leaving it closes all connections and the thread pools."""
 
-    def __init__(self, ring: KeyRing, *, threads: int, call_timeout_s: float, most_tenants: int = 256) -> None:
-        """``threads``: simultaneous calls; ``most_tenants``: connections that stay open for later calls."""
+    def __init__(
+        self,
+        ring: KeyRing,
+        *,
+        threads: int,
+        call_timeout_s: float,
+        most_tenants: int = 256,
+        rejected: Callable[[VimConnection], None] | None = None,
+    ) -> None:
+        """``threads``: simultaneous calls; ``most_tenants``: connections that stay open for later calls.
+
+        ``rejected`` gets each VIM whose access data Keystone rejects.
+        """
         self._ring, self._timeout_s, self._most_tenants = ring, call_timeout_s, most_tenants
+        self._rejected = rejected
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="openstack")
         # Uploads take minutes each; in a pool of their own they cannot block the short calls.
         self._uploads = ThreadPoolExecutor(max(2, threads // 8), thread_name_prefix="openstack-upload")
@@ -57,7 +73,14 @@ class OpenStackClouds:
         key = access.fingerprint()
         connected = self._connected.get(key)
         if connected is None:
-            tenant = Tenant(access, calls=self._pool, uploads=self._uploads, timeout_s=self._timeout_s)
+            vims: dict[str | None, VimConnection] = {}
+            tenant = Tenant(
+                access,
+                calls=self._pool,
+                uploads=self._uploads,
+                timeout_s=self._timeout_s,
+                rejected=partial(self._reject, vims),
+            )
             stacks = HeatStacks(tenant)
             cloud = Cloud(
                 stacks,
@@ -68,11 +91,18 @@ class OpenStackClouds:
                 NeutronNetworks(tenant),
                 MachineSnapshots(tenant),
             )
-            connected = self._connected[key] = _Connected(tenant, stacks, cloud)
+            connected = self._connected[key] = _Connected(tenant, stacks, cloud, vims)
             if len(self._connected) > self._most_tenants:
                 self._close_later(self._connected.popitem(last=False)[1])
         self._connected.move_to_end(key)
+        connected.vims[vim.vim_id] = vim
         return connected.cloud
+
+    def _reject(self, vims: Mapping[str | None, VimConnection]) -> None:
+        if self._rejected is None:
+            return
+        for vim in vims.values():
+            self._rejected(vim)
 
     def _close_later(self, connected: _Connected) -> None:
         task = asyncio.get_running_loop().create_task(self._close(connected), name="close-tenant")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,10 @@ _MOST_PAGES: Final = 100
 """A list that has no end must not hold a worker."""
 _CLOCK_SLACK: Final = timedelta(minutes=5)
 """The clocks of Heat and Nova may differ by this much."""
+_REQUEST_IDS: Final = re.compile(
+    r"\s*(?:\(Request-ID: [^)]{1,80}\)|Neutron server returns request_ids: \[[^\]]{1,400}\])"
+)
+"""Other ones in each try: without them, the reason of one that is repeated stays the same."""
 _DEEPEST: Final = 6
 """Heat's default for the depth of nested stacks is 5; one more costs nothing."""
 _NAME_RELEASED_S: Final = 10.0
@@ -201,8 +206,15 @@ class HeatStacks:
             if outcome == "COMPLETE" and action != "DELETE":  # a try after a failure begins with a deletion
                 done.add(resource)
             elif outcome == "FAILED" and reason and resource not in done and not is_cancelled(reason):
-                return f"{event['resource_name']}: {reason}"
+                return f"{event['resource_name']} ({await self._type(event)}): {_REQUEST_IDS.sub('', reason).strip()}"
         return ""
+
+    async def _type(self, event: Document) -> str:
+        """Return the type of an event's resource, which the list of events does not show."""
+        own = next((link["href"] for link in event.get("links", ()) if link["rel"] == "self"), "")
+        _, found, path = own.partition("/stacks/")
+        response = await self._heat("GET", f"/stacks/{path}", fine=frozenset({404})) if found else None
+        return str(response.json()["event"]["resource_type"]) if response is not None and response.ok else "a resource"
 
     @reads("Heat")
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:

@@ -7,6 +7,7 @@ because its resource classes take longer than the requests. The connection cache
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
@@ -42,6 +43,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 _TEXT_SHOWN = 500
+_RENEWED_EVERY_S = 30.0
 
 Document = Mapping[str, Any]
 """An object in an answer of an OpenStack service. Its API reference defines it; only members we need are read."""
@@ -87,12 +89,21 @@ class Tenant:
     """HTTP calls to the services of one tenant."""
 
     def __init__(
-        self, access: KeystoneLogin, *, calls: ThreadPoolExecutor, uploads: ThreadPoolExecutor, timeout_s: float
+        self,
+        access: KeystoneLogin,
+        *,
+        calls: ThreadPoolExecutor,
+        uploads: ThreadPoolExecutor,
+        timeout_s: float,
+        rejected: Callable[[], None] | None = None,
     ) -> None:
+        """``rejected`` is called when Keystone rejects the access data."""
+        self._rejected = rejected
         self.access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
         self._opened: KeystoneSession | None = None
+        self._renew_at = 0.0
 
     async def credentials(self, work: Callable[[ApplicationCredentials], T]) -> T:
         """Return what ``work`` does with the application credentials of the user. Raises VimRefused, VimUnavailable."""
@@ -149,6 +160,8 @@ class Tenant:
             response = await self._run(title, send, pool)
         if response.ok or response.status_code in fine:
             return response
+        if response.status_code == 500:
+            await self._renew()
         reason = f"{response.status_code} {reason_of(response)}"
         if response.status_code >= 500 or response.status_code == 429:
             raise VimUnavailable(title, reason)
@@ -156,6 +169,17 @@ class Tenant:
             limited = refusal_of(await self._run("Keystone", self._opened.access_rules), service.replace("_", "-"))
             reason = f"{reason}: {limited}" if limited else reason
         raise VimRefused(title, f"{method} {path.split('?')[0]}: {reason}")
+
+    async def _renew(self) -> None:
+        """Log in again, at most once in a while. Raises VimRefused, VimUnavailable.
+
+        A service that remembers that a token was valid answers 500 when others reject it, as after a change of the password.
+        """
+        now, opened = time.monotonic(), self._opened
+        if opened is None or now < self._renew_at:
+            return
+        self._renew_at = now + _RENEWED_EVERY_S
+        await self._run("Keystone", opened.renew)
 
     async def _open(self) -> Connection:
         if self._connection is None:
@@ -186,6 +210,8 @@ class Tenant:
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()
+            if self._rejected is not None:
+                self._rejected()
             raise VimRefused(self.access.auth_url, failure_of(error).reason) from error
         except _sdk().exceptions.NotSupported as error:
             raise ServiceMissing(service, f"the VIM's catalogue has no such service ({error})") from error

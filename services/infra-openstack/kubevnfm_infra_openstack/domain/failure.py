@@ -12,7 +12,7 @@ from kubevnfm_worker.outcome import NotYet
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
 from kubevnfm_infra_openstack.domain.ports import StackPort
-from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState
+from kubevnfm_infra_openstack.domain.stack import SETTLED, HeatResource, Stack, StackState
 
 _TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
 _CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
@@ -20,6 +20,8 @@ _STOPPED = re.compile(r"Stack [A-Z]+ cancelled")
 MARK = "replaced by the VNF manager"
 """The reason that Heat shows of a resource that was marked for its replacement."""
 _DELETION_VISIBLE_S = 10.0
+_NOTICED_S = 5.0
+"""After so long a resource that Heat tries again is looked for."""
 _NOT_BROKEN = frozenset(StackState) - {StackState.BROKEN}
 _SHOWN = 3
 """So many causes are named in one error; the others are only counted."""
@@ -84,11 +86,22 @@ async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
     return later is None or later.state is not StackState.BROKEN
 
 
+async def settled(stacks: StackPort, stack: Stack, *, within_s: float) -> Stack | None:
+    """Wait until Heat has ended its work on the stack; less long, if it tries again what has failed: the caller shows that."""
+    seen = await stacks.settle(stack, until=SETTLED, within_s=min(within_s, _NOTICED_S))
+    if seen is None or seen.state is not StackState.MAKING or await _tried_again(stacks, seen):
+        return seen
+    return await stacks.settle(seen, until=SETTLED, within_s=max(0.0, within_s - _NOTICED_S))
+
+
 async def still_working(stacks: StackPort, stack: Stack | None, again_in_s: float) -> NotYet:
     """Return that Heat is at work on the stack, and the failure after which it tries a resource again: it does so for minutes."""
-    failure = ""
-    if stack is not None and stack.state is StackState.MAKING:
-        # It only explains: a cloud that does not show it can still make the stack.
-        with suppress(VnfmError):
-            failure = await stacks.last_failure(stack)
+    failure = await _tried_again(stacks, stack) if stack is not None and stack.state is StackState.MAKING else ""
     return NotYet(again_in_s, waits_for=f"Heat tries again what has failed: {failure}" if failure else "")
+
+
+async def _tried_again(stacks: StackPort, stack: Stack) -> str:
+    # It only explains: a cloud that does not show it can still make the stack.
+    with suppress(VnfmError):
+        return await stacks.last_failure(stack)
+    return ""

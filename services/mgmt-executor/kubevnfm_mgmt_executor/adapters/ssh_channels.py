@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
@@ -26,6 +27,9 @@ T = TypeVar("T")
 
 def plain(error: BaseException) -> str:
     """Return the reason in an error's text; a server words that of its own disconnect."""
+    # asyncio says "[Errno 113] Connect call failed ('10.0.0.5', 22)".
+    if isinstance(error, OSError) and error.errno and "Connect call failed" in str(error):
+        return os.strerror(error.errno)
     return printable(str(error))[:LONGEST_REASON] or type(error).__name__
 
 

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
 import asyncssh
 from kubevnfm_kit.ids import new_id
@@ -17,6 +18,8 @@ from kubevnfm_secrets import Mask
 from kubevnfm_mgmt_executor.adapters import ssh_channels
 from kubevnfm_mgmt_executor.adapters.ssh_channels import LONGEST_REASON, Channels, plain
 from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, SessionRefused, TransferRefused, UploadDamaged
+
+T = TypeVar("T")
 
 CHUNK: Final = 256 * 1024
 FIRST_READ: Final = 32 * 1024
@@ -65,7 +68,7 @@ class SshFiles:
             if sftp is None:
                 await self._command(_MAKE_PRIVATE, folder)
             else:
-                await self._channels.timed(_make_private(sftp, folder))
+                await self._written(sftp, _make_private(sftp, folder))
             self._private.add(folder)
         for name, content in files.items():
             path = f"{folder}/{name}"
@@ -76,10 +79,27 @@ class SshFiles:
                 await self._command(_WRITE, path, given=content)
                 is_whole = False
             else:
-                is_whole = await self._channels.timed(_write(sftp, path, content))
+                is_whole = await self._written(sftp, _write(sftp, path, content))
             if not is_whole and not await self._has(path, content):
                 reason = f"{name}: its SHA-256 on the machine differs from the one sent"
                 raise UploadDamaged(reason, node=self._channels.node)
+
+    async def _written(self, sftp: asyncssh.SFTPClient, work: Awaitable[T]) -> T:
+        """Return the result of a transfer to the machine; OpenSSH says that one failed, and not why."""
+        try:
+            return await self._channels.timed(work)
+        except TransferRefused as refused:
+            if not await self._is_full(sftp):
+                raise
+            reason = "file transfer: No space left on device in the home folder of the login"
+            raise TransferRefused(reason, node=self._channels.node) from refused
+
+    async def _is_full(self, sftp: asyncssh.SFTPClient) -> bool:
+        """Return whether the home folder has no space left; False if the machine does not say."""
+        with suppress(asyncssh.SFTPError, ConnectionLost, TransferRefused):
+            home = await self._channels.timed(sftp.statvfs("."))
+            return home.bavail == 0 or (home.files > 0 and home.favail == 0)
+        return False
 
     async def read(self, path: str, *, limit: int) -> bytes:
         """As the port says."""

@@ -66,6 +66,7 @@ class Tools:
             clock=self.clock,
             operation_id=self.operation_id,
             ready_within_s=ready_within_s,
+            waits=self.recorder.waits,
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -25,6 +26,7 @@ CALLS_AT_A_TIME: Final = 6
 SESSION_TRIES: Final = 3
 """How often a task is started when its session breaks. Every task finds out first what is left to do."""
 # `verify` returns all Node objects as kubectl prints them, and a cluster may have many.
+PUBLISHED_EVERY_S: Final = 1.0
 RESULT_LIMIT: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
@@ -56,6 +58,55 @@ def assignments(values: Mapping[str, str]) -> bytes:
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()).encode()
 
 
+class _Opening:
+    """Publishes why a machine is waited for, and that it is no longer."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits, self._has_said = waits, False
+
+    async def say(self, text: str) -> None:
+        """Publish the reason."""
+        self._has_said = True
+        await self._waits(text)
+
+    async def end(self) -> None:
+        """Take a reason back."""
+        if self._has_said:
+            await self._waits("")
+
+
+class _Said:
+    """Publishes the reason why a script waits, while it runs: the newest one, and not more than one in a while."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits, self.last, self._shown = waits, "", ""
+        self._new = asyncio.Event()
+
+    def say(self, text: str) -> None:
+        """Note what the script waits for now."""
+        self.last = text
+        self._new.set()
+
+    @asynccontextmanager
+    async def published(self) -> AsyncIterator[None]:
+        """Publish within the block."""
+        work = asyncio.create_task(self._publish())
+        try:
+            yield
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _publish(self) -> None:
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            if self.last != self._shown:
+                self._shown = self.last
+                await self._waits(self._shown)
+                await asyncio.sleep(PUBLISHED_EVERY_S)
+
+
 @dataclass(frozen=True)
 class ScriptFiles:
     """The folder on the machine (relative to the login's home) and the name of the script in it."""
@@ -79,12 +130,14 @@ class NodeSession:
         clock: Clock,
         operation_id: str,
         ready_within_s: float,
+        waits: Waits,
     ) -> None:
+        """``waits`` publishes what the install script waits for on the machine."""
         self.address = address
         self._login, self._files = login, files
         self._machines, self._output_log, self._mask, self._clock = machines, output_log, mask, clock
         self._operation_id = operation_id
-        self._ready_within_s = ready_within_s
+        self._ready_within_s, self._waits = ready_within_s, waits
         self._machine: Machine | None = None
         self._opening = asyncio.Lock()
         self._calls = asyncio.Semaphore(CALLS_AT_A_TIME)
@@ -96,9 +149,11 @@ class NodeSession:
     async def _open(self, waits: Waits | None = None) -> Machine:
         async with self._opening:  # tasks that run side by side on one node share its session
             if self._machine is None:
+                said = _Opening(waits or self._waits)
                 self._machine = await self._machines.reach(
-                    self.address, self._login, within_s=self._ready_within_s, waits=waits
+                    self.address, self._login, within_s=self._ready_within_s, waits=said.say
                 )
+                await said.end()
             return self._machine
 
     async def _reopening(self, work: Callable[[Machine], Awaitable[T]]) -> T:
@@ -223,12 +278,20 @@ class NodeSession:
     async def _run(
         self, machine: Machine, argv: list[str], *, task: str, timeout_s: float, node: str = "", as_root: bool = True
     ) -> tuple[int | None, str]:
-        collected = CollectedOutput(self._mask)
+        said = _Said(self._waits)
+        collected = CollectedOutput(self._mask, on_wait=said.say)
         started_at, began = rfc3339(self._clock.now()), time.monotonic()
         exit_code: int | None = None
         try:
-            exit_code = await machine.run(argv, task=task, timeout_s=timeout_s, output=collected.add, as_root=as_root)
+            async with said.published():
+                exit_code = await machine.run(
+                    argv, task=task, timeout_s=timeout_s, output=collected.add, as_root=as_root
+                )
             return exit_code, collected.last_lines()
+        except CommandTimedOut as error:
+            if said.last:
+                error.reason = f"{error.reason}; it waited: {said.last}"
+            raise
         finally:
             # Also after an error or a cancellation: the output until then is what shows the reason.
             await self._output_log.keep(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from kubevnfm_kit.printable import printable
@@ -13,16 +15,20 @@ TAIL_CHARS: Final = 192 * 1024
 """The larger part: the reason of a failure is usually at the end."""
 LONGEST_LINE: Final = 16 * 1024
 """A longer line is cut into pieces of this size, so that output without line ends cannot fill the memory."""
+LONGEST_WAIT: Final = 500
 LAST_LINES: Final = 12
 AFTER_FAILURE: Final = "==== what the machine shows after the failure ===="
 """The install script's line behind which it shows what an engineer would look at: the cause stands before it."""
+_WAITS: Final = re.compile(r"[a-z_]{1,40}: waits:(?: (.*))?")
+"""The install script's line about what it waits for; without a text: it goes on."""
 
 
 class CollectedOutput:
     """Collects bytes as they arrive. Only whole lines are masked, so a secret that two packets share is found."""
 
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
+    def __init__(self, mask: Mask, *, on_wait: Callable[[str], None] | None = None) -> None:
+        """``on_wait`` gets what the install script waits for, as soon as it says so, and an empty text once it goes on."""
+        self._mask, self._on_wait = mask, on_wait
         self._open = b""
         self._head: list[str] = []
         self._head_chars = 0
@@ -44,6 +50,8 @@ class CollectedOutput:
     def _keep(self, raw: bytes) -> None:
         # Printable first: a control character within a secret would hide it from the mask.
         line = self._mask(printable(raw.decode("utf-8", "replace").rstrip("\r")))
+        if self._on_wait is not None and (waits := _WAITS.fullmatch(line)) is not None:
+            self._on_wait((waits[1] or "")[:LONGEST_WAIT])
         if self._head_chars < HEAD_CHARS:
             self._head.append(line)
             self._head_chars += len(line) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -50,6 +51,8 @@ class Recorder:
         self._done = 0
         self._cancelled: list[tuple[NodeId, str, float]] = []
         """Node, task and how long it ran."""
+        self._current: ContextVar[tuple[NodeId, str] | None] = ContextVar("current", default=None)
+        """Node and task that the caller works for."""
         self.total: int | None = None
         """How many tasks the phase has, once its plan is known."""
 
@@ -65,6 +68,7 @@ class Recorder:
         earlier = await self._journal.begin(key, self._claim)
         await self._report(node, task, "started")
         began = time.monotonic()
+        current = self._current.set((node, task))
         try:
             result = await work(earlier)
         except VnfmError as error:
@@ -78,6 +82,8 @@ class Recorder:
             # Nothing is written here: a cancelled worker may have lost its claim to another.
             self._cancelled.append((node, task, time.monotonic() - began))
             raise
+        finally:
+            self._current.reset(current)
         duration_s = time.monotonic() - began
         await self._journal.done(key, self._claim, facts=result.facts, duration_s=duration_s)
         self._done += counted
@@ -92,6 +98,12 @@ class Recorder:
     async def progress(self, node: NodeId, task: str, message: str) -> None:
         """Publish how far a running task is, or what it waits for."""
         await self._report(node, task, "progressed", message=message)
+
+    async def waits(self, message: str) -> None:
+        """Publish what the task that calls it waits for; empty: it goes on."""
+        current = self._current.get()
+        if current is not None:
+            await self._report(*current, "progressed", message=message)
 
     async def remark(self, task: str, message: str) -> None:
         """Publish a fact about the phase as a whole, under the stable name ``task``."""

@@ -30,12 +30,21 @@ params=
 result=
 changed=false
 fields=
+waiting_for= # what was said last about a wait
 doing=      # what is being done, with its address, for the error; empty: the command itself is named
 begun=false # whether the task works on the machine, so that a failure has something to show
 
 # ---- output ----------------------------------------------------------------------------------------------------------
 
 say() { printf '%s: %s\n' "$task" "$*"; }
+
+waits() { # TEXT: the caller publishes it as the reason why the task takes so long; without TEXT: it goes on
+  local text=${1-}
+  text=${text//$'\n'/; }
+  if [[ $text == "$waiting_for" ]]; then return 0; fi
+  waiting_for=$text
+  printf '%s: waits:%s\n' "$task" "${text:+ ${text:0:400}}"
+}
 
 json_text() { # sets $json to the argument as a JSON string
   json=${1//\\/\\\\}
@@ -172,17 +181,21 @@ remove() { # FILE
   fi
 }
 
+readonly usual_wait_s=10 # a shorter wait is not worth a line
+
 await() { # SECONDS COMMAND...: until it succeeds, at growing intervals; prints its last error
-  local until=$((SECONDS + $1)) pause=0.2 complaint
+  local since=$SECONDS until=$((SECONDS + $1)) pause=0.2 complaint
   shift
   while ! complaint=$("$@" 2>&1 >/dev/null); do
     if ((SECONDS >= until)); then
       printf '%s\n' "$complaint" >&2
       return 1
     fi
+    if ((SECONDS - since >= usual_wait_s)) && [[ -n $complaint ]]; then waits "${complaint##*$'\n'}"; fi
     sleep "$pause"
     case $pause in 0.2) pause=0.5 ;; 0.5) pause=1 ;; 1) pause=2 ;; *) pause=3 ;; esac
   done
+  waits
 }
 
 marked() { holds "$marks/$1" "$OWNER"; }
@@ -229,7 +242,9 @@ supported_system() {
 booted() {
   local code=0
   if marked prepare || ! command -v cloud-init >/dev/null; then return 0; fi
+  waits 'cloud-init has not ended its work on the machine yet'
   cloud-init status --wait >/dev/null 2>&1 || code=$?
+  waits
   if ((code != 0)); then say "cloud-init ended with code $code; continuing"; fi
 }
 
@@ -387,7 +402,30 @@ runtime_config() {
 readonly plain_packages='containerd conntrack ethtool iptables socat'
 readonly balancer_packages='haproxy keepalived'
 # Nothing here can answer dpkg's question about a configuration file that was changed: the file on the machine stays.
-readonly -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold -qq)
+readonly lock_timeout_s=300
+readonly -a apt=(apt-get -o "DPkg::Lock::Timeout=$lock_timeout_s" -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold)
+
+# apt-get itself waits in silence for dpkg, and not at all for the lists of packages, which a machine often renews when it boots.
+apt_get() { # ARGUMENTS...: once no other program holds a lock of it
+  local until=$((SECONDS + lock_timeout_s)) found lock holder name quiet=-qq
+  if [[ $1 == update ]]; then quiet=-q; fi # with two it does not say why it cannot fetch a list
+  while found=$(lock_holder) && [[ -n $found ]]; do
+    read -r lock holder <<<"$found"
+    name=$(cat "/proc/$holder/comm" 2>/dev/null) || continue # it has ended
+    found="Could not get lock $lock: it is held by process $holder ($name)"
+    if ((SECONDS >= until)); then die "$found"; fi
+    waits "$found"
+    sleep 1
+  done
+  waits
+  "${apt[@]}" "$quiet" "$@"
+}
+
+lock_holder() { # prints the first lock that a process has opened, and its number
+  find /proc/[0-9]*/fd -maxdepth 1 \( -lname "$root/var/lib/dpkg/lock*" -o -lname "$root/var/lib/apt/lists/lock" \
+    -o -lname "$root/var/cache/apt/archives/lock" \) -printf '%l %h\n' 2>/dev/null |
+    sed -n '1{s|/proc/||; s|/fd$||; p;}' || true
+}
 
 # An installation that failed or was killed leaves packages between two states. Until they are repaired, apt-get refuses to
 # install anything, or fails at the same package again.
@@ -407,8 +445,8 @@ repair_packages() {
   if [[ -z $broken && -z $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then return 0; fi
   say "an installation was interrupted or failed; repairing the packages$broken"
   dpkg --force-confold --configure -a || say 'dpkg could not configure all packages: apt-get installs what they lack'
-  step 'apt-get update' "${apt[@]}" update
-  step "repair of the packages$broken" "${apt[@]}" install -y -f --no-install-recommends "${halves[@]}"
+  step 'apt-get update' apt_get update
+  step "repair of the packages$broken" apt_get install -y -f --no-install-recommends "${halves[@]}"
 }
 
 packages() {
@@ -430,19 +468,18 @@ packages() {
   say "installing ${missing[*]}"
   repair_packages
   if ! command -v curl >/dev/null; then
-    step 'apt-get update' "${apt[@]}" update
-    step 'installation of curl' "${apt[@]}" install -y --no-install-recommends ca-certificates curl
+    step 'apt-get update' apt_get update
+    step 'installation of curl' apt_get install -y --no-install-recommends ca-certificates curl
   fi
-  if [[ ! -s $key ]]; then
-    mkdir -p "${key%/*}"
-    step "download of the package repository's key from $apt_key" curl -fsSL --retry 3 -o "$key.kubevnfm" "$apt_key"
-    mv -f "$key.kubevnfm" "$key"
-  fi
+  mkdir -p "${key%/*}"
+  # each time: the key of an earlier try may have been the wrong one
+  step "download of the package repository's key from $apt_key" curl -fsSL --retry 3 -o "$key.kubevnfm" "$apt_key"
+  mv -f "$key.kubevnfm" "$key"
   put "$root/etc/apt/sources.list.d/kubernetes.list" 644 \
     "deb [signed-by=/etc/apt/keyrings/kubernetes.asc] $apt_repository /"
-  step "apt-get update with the Kubernetes packages of $apt_repository" "${apt[@]}" update
+  step "apt-get update with the Kubernetes packages of $apt_repository" apt_get update
   step "installation of ${missing[*]} with the Kubernetes packages of $apt_repository" \
-    "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
+    apt_get install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
   step 'apt-mark hold of kubelet, kubeadm and kubectl' apt-mark -qq hold kubelet kubeadm kubectl
   step 'systemctl enable of containerd and kubelet' systemctl enable -q containerd kubelet
   changed=true
@@ -698,7 +735,7 @@ runs_where_it_can() { # NAMESPACE KIND/NAME
 }
 
 roll_out() { # NAMESPACE KIND/NAME: waits until it runs
-  local until=$((SECONDS + TIMEOUT_S)) shown name status listed
+  local since=$SECONDS until=$((SECONDS + TIMEOUT_S)) shown name status listed
   # Pods of an earlier try may be minutes away from their next start.
   listed=$(stuck_pods "$@" 2>/dev/null) || listed=
   while read -r name status; do
@@ -710,11 +747,13 @@ roll_out() { # NAMESPACE KIND/NAME: waits until it runs
       break
     fi
     refuse_stuck_pods "$@"
+    if ((SECONDS - since >= usual_wait_s)); then waits "$2 in namespace $1: ${shown##*$'\n'}"; fi
     if ((SECONDS >= until)); then
       die "$2 in namespace $1 did not roll out within $TIMEOUT_S s at $(server): ${shown//$'\n'/; }"
     fi
     sleep 0.5
   done
+  waits
   say "${shown##*$'\n'}"
 }
 
@@ -1132,24 +1171,28 @@ label() {
 }
 
 verify() {
-  local listed space workload until needed=$CNI_WORKLOADS
+  local listed space workload since until needed=$CNI_WORKLOADS
   local -a names
   if [[ $KUBE_PROXY != false ]]; then needed="kube-system daemonset/kube-proxy"$'\n'$needed; fi
   read -ra names <<<"$NODES"
   await "$TIMEOUT_S" kubectl_ get nodes "${names[@]}" -o name ||
     die "not all nodes have registered at $(server) within $TIMEOUT_S s: ${names[*]}"
-  until=$((SECONDS + TIMEOUT_S))
+  since=$SECONDS until=$((SECONDS + TIMEOUT_S))
   until kubectl_ wait --for condition=Ready --timeout 3s nodes "${names[@]}" >/dev/null 2>&1; do
     # The pods that a node needs until it is Ready: where one of them cannot start, time does not help.
     while read -r space workload; do
       if [[ -n $space ]]; then refuse_stuck_pods "$space" "$workload"; fi
     done <<<"$needed"
-    if ((SECONDS >= until)); then
+    if ((SECONDS >= until || SECONDS - since >= usual_wait_s)); then
       listed=$(kubectl_ get nodes "${names[@]}" -o "jsonpath=$readiness") || listed="${names[*]}"
-      die "not all nodes are Ready at $(server) within $TIMEOUT_S s: ${listed//$'\n'/; }"
+      if ((SECONDS >= until)); then
+        die "not all nodes are Ready at $(server) within $TIMEOUT_S s: ${listed//$'\n'/; }"
+      fi
+      waits "not all nodes are Ready: ${listed//$'\n'/; }"
     fi
     sleep 0.5
   done
+  waits
   # The nodes that joined meanwhile have pods of these, too; and a node can be Ready without them.
   while read -r space workload; do
     if [[ -n $space ]]; then roll_out "$space" "$workload"; fi

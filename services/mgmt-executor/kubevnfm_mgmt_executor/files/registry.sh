@@ -36,8 +36,8 @@ registries() {
     remove "$logins"
   fi
   if ! command -v curl >/dev/null; then
-    step 'apt-get update' "${apt[@]}" update
-    step 'installation of curl' "${apt[@]}" install -y --no-install-recommends ca-certificates curl
+    step 'apt-get update' apt_get update
+    step 'installation of curl' apt_get install -y --no-install-recommends ca-certificates curl
   fi
   while read -r number server url; do
     ask_registry "$number" "$server" "$url"
@@ -169,8 +169,8 @@ engine() {
   apt_proxy
   if ! command -v docker >/dev/null || ! command -v curl >/dev/null; then
     repair_packages
-    step 'apt-get update' "${apt[@]}" update
-    step 'installation of docker.io' "${apt[@]}" install -y --no-install-recommends docker.io ca-certificates curl
+    step 'apt-get update' apt_get update
+    step 'installation of docker.io' apt_get install -y --no-install-recommends docker.io ca-certificates curl
     step 'systemctl enable of docker' systemctl enable -q docker
     changed=true
   fi

@@ -28,8 +28,8 @@ supported_storage_system() {
 
 install_packages() { # NAME: the package of that name
   repair_packages
-  step 'apt-get update' "${apt[@]}" update
-  step "installation of $1" "${apt[@]}" install -y --no-install-recommends "$1"
+  step 'apt-get update' apt_get update
+  step "installation of $1" apt_get install -y --no-install-recommends "$1"
   changed=true
 }
 

@@ -311,4 +311,12 @@ SERVICES: Final = (
         '"Apply the Kubernetes objects" waits: "VDU1 is being changed".',
         "",
     ),
+    Case(
+        "a certificate of a real cloud that has changed",
+        "vim-refused",
+        "Keystone (https://127.0.0.1:5443/v3): the TLS certificate is not trusted: self-signed certificate",
+        "vim-not-trusted",
+        'The TLS certificate of the VIM, Keystone, is not trusted: "self-signed certificate".',
+        "Vim vim-1",
+    ),
 )

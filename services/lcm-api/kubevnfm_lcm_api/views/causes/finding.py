@@ -29,7 +29,7 @@ _MOST_REPORTS: Final = 200
 """Reports that are searched: a search takes some 50 microseconds, and an operation may have thousands of tasks."""
 _REMEMBERED: Final = 512
 _SUBJECT: Final = re.compile(
-    rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF|Machines) )"
+    rf"{BEGIN}(?!(?:Too|Invalid|Duplicate|Required|Unsupported|Internal|VNF|Machines|Property) )"
     rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
 )
 """How infra-k8s names an object."""
@@ -172,6 +172,8 @@ def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[st
         if value:
             bare = group.rstrip("0123456789")
             facts[bare] = quoted(_NEXT.split(value, maxsplit=1)[0]) if bare == "said" else named(value)
+            if bare == "sort":  # a kind of things
+                facts[bare] = facts[bare].replace("_", " ").lower()
     if rule.words:
         seen = text[begin : end + _BEHIND]
         facts["why"] = next((words for key, words in rule.words.items() if re.search(key, seen)), "")
@@ -191,7 +193,9 @@ def _last(pattern: re.Pattern[str], text: str, until: int) -> re.Match[str] | No
 def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> CauseObject | None:
     vims = situation.record.facts.vim_ids
     vim = vims[0] if len(vims) == 1 else None
-    kind, name, namespace = rule.about, facts.get(rule.named, ""), facts["namespace"]
+    kind, name, namespace = filled(rule.about, facts), facts.get(rule.named, ""), facts["namespace"]
+    # A kind that the report names is in its spelling: "security group", "Subnet".
+    kind = "".join(word[:1].upper() + word[1:] for word in kind.split())
     if not kind and facts["kind"]:
         kind, name = facts["kind"], facts["name"]
     elif not kind and facts["resource_kind"]:
@@ -211,9 +215,9 @@ def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> Cause
             "Package": situation.record.facts.vnfd_id,
         }
         name = of_kind.get(kind, "")
-        # A pod that is not named stands for its workload.
+        # A pod that is not named stands for its workload, or its machine: kubeadm pulls images itself.
         if kind == "Pod" and not name:
-            kind, name = facts["kind"], facts["name"]
+            kind, name = (facts["kind"], facts["name"]) if facts["kind"] else ("Machine", facts["node"])
     if not kind or not name:
         return None
     in_cluster = bool(namespace) and kind not in _WITHOUT_NAMESPACE

@@ -16,6 +16,10 @@ _LOGIN: Final = re.compile(r"(?<=://)[^/@\s\"']{1,200}@")
 _QUERY: Final = re.compile(r"(https?://[^\s?\"']{1,300})\?[^\s\"']{1,1000}")
 _GO: Final = re.compile(r"rpc error: code = \w{1,40} desc = ")
 """How programs in Go begin what they quote."""
+_REQUEST: Final = re.compile(
+    r"\s*(?:\(HTTP \d{3}\)|\(Request-ID: [\w-]{1,80}\)|Neutron server returns request_ids: \[[^\]]{0,400}\])"
+)
+"""Added by clients of OpenStack: it says nothing to a reader, and is in the operation's error for a search in logs."""
 _OPTION: Final = re.compile(r"\[([^\[\]]{1,100})\]")
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
@@ -41,7 +45,10 @@ def sentence(text: str) -> str:
     first, rest = ended[:1], ended[1:]
     # Names of programs and services keep their case.
     is_name = (
-        re.match(r"(?:kubeadm|kubelet|etcd|sshd|dpkg|infra-|lcm-|additionalParams|mgmt-|vim-registry|https?:)", ended)
+        re.match(
+            r"(?:kubeadm|kubelet|etcd|sshd|dpkg|cloud-init|infra-|lcm-|additionalParams|mgmt-|vim-registry|https?:)",
+            ended,
+        )
         is not None
     )
     return ended if is_name else first.upper() + rest
@@ -59,7 +66,7 @@ def filled(template: str, facts: Mapping[str, str]) -> str:
 
 def quoted(text: str) -> str:
     """Return foreign text as a quotation."""
-    text = _GO.sub("", text[: _QUOTED * 8])
+    text = _REQUEST.sub("", _GO.sub("", text[: _QUOTED * 8]))
     flat = line(text.replace('"', "'"), _QUOTED).rstrip(" .,;:")
     if flat.endswith("]") and "[" not in flat:
         flat = flat.rstrip("]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, rule
+from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
 _NO_SESSION: Final = rf"no (?:SSH session|session) with (?:bastion )?(?P<host>{NAME}) port (?P<port>\d{{1,5}})"
@@ -47,7 +47,7 @@ MACHINES: Final = (
         "ssh-not-listening",
         "{machine} refuses connections at {host} port {port}: sshd does not listen there.",
         "See on the machine's console that it has booted and that sshd runs",
-        text=rf"{_NO_SESSION}.{{0,200}}?(?:[Cc]onnection refused|Errno 111|Connect call failed)",
+        text=rf"{_NO_SESSION}.{{0,200}}?(?:[Cc]onnection refused|Errno 111)",
         about="Machine",
     ),
     rule(
@@ -114,23 +114,50 @@ MACHINES: Final = (
         "dpkg-lock",
         "Another program on {machine} holds the lock of dpkg[: {holder}].",
         "Wait until it has ended, or stop it (often unattended-upgrades at the first boot)",
-        text=r"Could not get lock /var/lib/(?:dpkg|apt)/\S{1,80}(?:.{0,60}?held by process (?P<holder>\d{1,9} \([\w.-]{1,60}\)))?|dpkg frontend lock (?:is|was) locked|is another process using it",
+        text=r"Could not get lock /var/(?:lib/dpkg|lib/apt|cache/apt)/\S{1,80}(?:.{0,60}?held by process (?P<holder>\d{1,9} \([\w.-]{1,60}\)))?|dpkg frontend lock (?:is|was) locked|is another process using it",
         about="Machine",
     ),
     rule(
         "mirror-away",
         "{machine} does not reach the package mirror[ {mirror}]: {why}.",
         "See that the mirror answers from the machine, or name another mirror or a proxy in the request",
-        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the ) ?'?(?P<mirror>(?:https?://)?{NAME})?",
+        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the ) ?'?(?P<mirror>(?:https?://)?{NAME})?"
+        rf"|repository '(?P<mirror3>https?://[^'\s]{{1,200}})[^'\n]{{0,60}}' (?:no longer has|does not have) a Release file"
+        rf"|download of \S{{1,40}} package repository's key from (?P<mirror2>https?://{NAME}) ended",
         about="Machine",
         words={
             r"[Cc]ould not resolve|Temporary failure resolving": "its name cannot be resolved",
             r"[Cc]onnection refused": "it refuses the connection",
+            r"No route to host|[Nn]etwork is unreachable": "there is no route to it",
             r"timed out|[Tt]imeout": "it does not answer in time",
-            r"404 +Not Found": "it does not have the file",
-            r"50[0-9] ": "it reports a fault of its own",
+            r"404 +Not Found|error: 404": "it does not have the file",
+            r"error: 40[13]": "it refuses the access",
+            r"Couldn't connect to server": "no connection can be made",
+            r"\b50[0-9]\b": "it reports a fault of its own",
+            r"a Release file": "no repository answers there",
             r"": "the download fails",
         },
+    ),
+    rule(
+        "package-key-wrong",
+        "{machine} cannot verify the signature of the package repository[ {repository}]: its key is missing, wrong or expired.",
+        "Give the mirror the key with which it is signed (Release.key beside it)",
+        text=r"NO_PUBKEY|EXPKEYSIG|signatures (?:couldn't be verified|were invalid)|repository '(?P<repository>[^'\s]{1,200})[^']{0,60}' is not signed",
+        about="Machine",
+    ),
+    rule(
+        "clock-differs",
+        "By the clock of {machine}, the package repository is signed in the future, for another {time}: the clock is behind.",
+        "Correct the clock of the machine (timedatectl, chrony)",
+        text=r"is not valid yet \(invalid for another (?P<time>[\w ]{1,40})\)",
+        about="Machine",
+    ),
+    rule(
+        "cloud-init-unfinished",
+        "cloud-init has not ended its work on {machine} yet.",
+        "Look at /var/log/cloud-init-output.log on the machine: cloud-init or the user data waits for something",
+        text=r"cloud-init has not ended its work",
+        about="Machine",
     ),
     rule(
         "package-not-found",
@@ -148,10 +175,67 @@ MACHINES: Final = (
         about="Machine",
     ),
     rule(
+        "machine-port-in-use",
+        "Port {port} of {machine} is in use by another program, and kubeadm needs it.",
+        "Stop that program on the machine (ss -ltnp names it), or use a fresh machine",
+        text=r"\[ERROR Port-(?P<port>\d{1,5})\]",
+        about="Machine",
+    ),
+    rule(
+        "container-runtime-stopped",
+        "The container runtime (containerd) of {machine} does not run[: {said}]",
+        "Look at its journal on the machine (journalctl -u containerd); the log of the operation has its last lines",
+        text=r"\[ERROR CRI\]: (?P<said>[^\n]{1,300})|(?:re)?start of containerd[^\n]{0,80} ended with exit code",
+        about="Machine",
+    ),
+    rule(
         "kubeadm-preflight",
         "kubeadm refuses {machine}, check {check}: {said}",
         "Correct what the check names on the machine",
         text=r"\[ERROR (?P<check>[\w-]{1,80})\]: (?P<said>[^\n]{1,300})",
+        about="Machine",
+    ),
+    rule(
+        "join-token-expired",
+        "The token with which {machine} joins the cluster has expired or was deleted.",
+        "Nothing: a retry makes a new token",
+        text=r"could not find a JWS signature in the cluster-info ConfigMap|token id \"?[a-z0-9]{6}\"? is invalid for this cluster or it has expired",
+        about="Machine",
+    ),
+    rule(
+        "clock-differs",
+        "By the clock of {machine}, {clock}, a certificate of the cluster is not valid before {limit}: its clock is wrong, or that of a master was.",
+        "Correct the clocks of the machines (timedatectl, chrony)",
+        text=r"certificate has expired or is not yet valid: current time (?P<clock>[\dTZ:.+-]{10,40}) is before (?P<limit>[\dTZ:.+-]{10,40})",
+        about="Machine",
+    ),
+    rule(
+        "clock-differs",
+        "By the clock of {machine}, {clock}, a certificate of the cluster has ended at {limit}.",
+        "Correct the clock of the machine (timedatectl, chrony), or renew the certificate (kubeadm certs renew)",
+        text=r"certificate has expired or is not yet valid: current time (?P<clock>[\dTZ:.+-]{10,40}) is after (?P<limit>[\dTZ:.+-]{10,40})",
+        about="Machine",
+    ),
+    rule(
+        "cluster-not-reached",
+        "{machine} does not reach the API server of the cluster at {host}: {why}.",
+        "Look at the network between the machines (security groups, routes, firewalls), and at the API server",
+        text=r"(?:couldn't validate the identity of the API Server|failed to request the cluster-info ConfigMap|unable to fetch the kubeadm-config ConfigMap"
+        r"|error uploading configuration).{0,300}?https://(?P<host>[^/\s\"]{1,200})/",
+        about="Machine",
+        words={
+            r"connection refused": "it refuses the connection",
+            r"no route to host|network is unreachable": "there is no route to it",
+            r"x509|public keys": "it shows a certificate that is not the cluster's",
+            r"deadline exceeded|[Tt]imeout|timed out": "it does not answer in time",
+            r"": "it does not answer as it should",
+        },
+    ),
+    rule(
+        "kubelet-not-healthy",
+        "The kubelet of {machine} does not become healthy[ within {time}].",
+        "Look at its journal on the machine (journalctl -u kubelet); the log of the operation has its last lines",
+        text=r"[Tt]he kubelet is not (?:healthy|running)(?: after (?P<time>[\w.]{1,20}))?|127\.0\.0\.1:10248\S{0,20}: dial tcp",
         about="Machine",
     ),
     rule(
@@ -217,13 +301,29 @@ MACHINES: Final = (
         about="Machine",
         best="rollback",
     ),
+    rule(
+        "rollout-too-slow",
+        "The {sort} {name} of the new cluster did not start within {seconds} s: {said}",
+        "Look at its pods and their nodes; the log of the operation shows what they wait for",
+        text=rf"(?P<sort>deployment|daemonset)/(?P<name>{OBJECT}) in namespace {OBJECT} did not roll out within (?P<seconds>\d{{1,9}}) s at \S{{1,200}}: (?P<said>[^;\n]{{1,250}})",
+        about="{sort}",
+        named="name",
+    ),
+    rule(
+        "rollout-too-slow",
+        "The {sort} {name} of the new cluster has not started yet: {said}",
+        "Look at its pods and their nodes",
+        text=rf"(?P<sort>deployment|daemonset)/(?P<name>{OBJECT}) in namespace {OBJECT}: (?P<said>(?:Waiting|error|Unable).{{1,300}})",
+        about="{sort}",
+        named="name",
+    ),
     # --- any other task
     rule(
         "machine-task-failed",
         "The task {task} on {machine} failed: {command} ended with exit code {exit}[: {said}]",
         "Remove the cause on the machine; the log of the operation has the whole output",
         code="mgmt-driver-failed",
-        text=r"task (?P<task>[\w-]{1,60}): (?P<command>.{1,150}?) ended with exit code (?P<exit>-?\d{1,5})(?:; its last output:.{0,4000}\n\| (?P<said>[^\n]{1,200})\s*$)?",
+        text=r"task (?P<task>[\w-]{1,60}): (?P<command>.{1,150}?) ended with exit code (?P<exit>-?\d{1,5})(?:; its last output:.{0,4000}\n\| (?!To see the stack trace)(?P<said>[^\n]{1,200})(?:\n\| To see the stack trace[^\n]{0,100})?\s*$)?",
         about="Machine",
     ),
     rule(

@@ -53,6 +53,27 @@ OPENSTACK: Final = (
         text=r"[Nn]o valid host (?:was )?found|NoValidHost",
     ),
     rule(
+        "zone-not-available",
+        "Nova has no availability zone with a working host for the server[ {resource_name}] as it was asked for.",
+        "Name another zone in the request, or enable compute hosts in that one",
+        text=r"requested availability zone is not available",
+    ),
+    rule(
+        "image-not-active",
+        "The image[ {it}] has no data that can be used[: it is {state}].",
+        "Upload the data of the image, or reactivate it, or name another one in the request",
+        text=rf"Image (?P<it>{NAME}) is not active|Image status is required to be active not (?P<state>[\w-]{{1,40}})",
+        about="Image",
+        named="it",
+    ),
+    rule(
+        "name-not-unique",
+        "Several {sort} in the OpenStack project are named {it}.",
+        "Name it by its id, or rename the others",
+        text=r"No (?P<sort>\w{1,40}) unique match found for \{['\"]name['\"]: ['\"](?P<it>[^'\"]{1,200})",
+        best="rollback",
+    ),
+    rule(
         "flavor-not-found",
         "The flavor {it} does not exist in the OpenStack project.",
         "Create the flavor, or name another one in the request",
@@ -70,13 +91,27 @@ OPENSTACK: Final = (
     ),
     rule(
         "network-not-found",
-        "The {what}[ {it}] does not exist in the OpenStack project.",
+        "The {sort}[ {it}] does not exist in the OpenStack project.",
         "Create it, or name another one in the request",
-        text=rf"(?:Unable to find (?P<what>network|subnet|port|router|security_group|floatingip|subnetpool|qos_policy) with name or id ['\"](?P<it>[^'\"]{{1,200}})"
-        rf"|the VIM shows no (?P<what4>network|port) (?P<it4>{NAME})"
-        rf"|(?P<what2>Network|Subnet|Port|Router|Security group) (?P<it2>{NAME}) could not be found|No (?P<what3>Network) found for (?P<it3>{NAME}))",
-        about="Network",
+        text=rf"(?:Unable to find (?P<sort>network|subnet|port|router|security_group|floatingip|subnetpool|qos_policy) with name or id ['\"](?P<it>[^'\"]{{1,200}})"
+        rf"|the VIM shows no (?P<sort4>network|port) (?P<it4>{NAME})"
+        rf"|(?P<sort2>Network|Subnet|Port|Router|Security group) (?P<it2>{NAME}) could not be found|No (?P<sort3>Network) found for (?P<it3>{NAME}))",
+        about="{sort}",
         named="it",
+    ),
+    rule(
+        "network-not-routed",
+        "The external network {network} is not reachable from the subnet {subnet}: no router connects them.",
+        "Connect the subnet to the external network by a router",
+        text=rf"External network (?P<network>{NAME}) is not reachable from subnet (?P<subnet>{NAME})",
+        about="Network",
+        named="network",
+    ),
+    rule(
+        "resource-not-found",
+        "{resource_name} refers to {it}, which does not exist in the OpenStack project.",
+        "Create it (often a security group), or correct its name in the package or in the request",
+        text=rf"EntityNotFound: \S{{1,100}} The Resource \((?P<it>{NAME})\) could not be found",
     ),
     rule(
         "key-pair-not-found",
@@ -154,6 +189,30 @@ OPENSTACK: Final = (
         named="stack",
     ),
     rule(
+        "vim-role-missing",
+        "Heat cannot act for the user of the VIM: the user lacks a role in the project that Heat passes on (trusts).",
+        "Give the user of the VIM the role in the project, then retry",
+        text=r"Missing required credential: roles",
+        about="Vim",
+    ),
+    rule(
+        "vim-role-missing",
+        "The user of the VIM may not use {type} in Heat: it lacks a role in the project.",
+        "Give the user of the VIM the role, or take the resource out of the template in the package",
+        text=r"not authorized to use resource_types:(?P<type>OS::[\w:]{1,60})",
+        about="Vim",
+        best="rollback",
+    ),
+    rule(
+        "template-refused",
+        "Heat rejects the value {value} of {property}, resource {resource}: {said}",
+        "Correct the template in the package, or the parameter in the request",
+        text=rf"Property error: \S{{0,200}}?resources\.(?P<resource>{NAME}?)\.properties\.(?P<property>[\w.\[\]]{{1,100}}): (?:: )?"
+        r"Error validating value '(?P<value>[^']{1,200})': (?P<said>.{1,300})",
+        about="Package",
+        best="rollback",
+    ),
+    rule(
         "template-refused",
         "Heat rejects the template or a parameter: {said}",
         "Correct the template in the package, or the parameter in the request",
@@ -190,8 +249,7 @@ OPENSTACK: Final = (
         "heat-resource-failed",
         "Heat cannot make the resource[ {resource_name}]: {said}",
         "Remove the cause in OpenStack",
-        code="stack-failed",
-        text=r"\(OS::[\w:]{1,60}\): (?P<said>.{1,300})",
+        text=r"\(OS::[\w:]{1,60}\): (?:[A-Z]\w{1,60}: )?(?:resources\.\S{1,100}: )?(?P<said>.{1,300})",
     ),
     rule(
         "heat-timeout",

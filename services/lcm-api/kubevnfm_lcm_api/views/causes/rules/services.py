@@ -43,6 +43,13 @@ SERVICES: Final = (
         about="Vim",
     ),
     rule(
+        "vim-not-trusted",
+        "The TLS certificate of the VIM[, {api},] is not trusted: {said}",
+        "Give the VIM its authority (cacert in PUT /v1.0/vims/ID), or correct the certificate of the cloud",
+        text=rf"(?:{_OPENSTACK}(?: \((?:https?://)[^)]{{1,300}}\))?: )?the TLS certificate is not trusted: {_SAID}",
+        about="Vim",
+    ),
+    rule(
         "vim-role-missing",
         "{api} does not allow it: the user of the VIM lacks a role in the project.",
         "Give the user of the VIM the role in the project",
