@@ -13,11 +13,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from callers.browser import Client, Tab
-from clouds.lab_process import LabControl
-from servers.installations import Installation
+from clouds.identity import AUDIENCE, PAGE_CLIENT, an_issuer
+from clouds.lab_process import LabControl, LabProcess
+from servers.installations import Installation, SingleInstallation
 
 if TYPE_CHECKING:
-    from playwright.async_api import Request, Route
+    from playwright.async_api import Browser, Request, Route
 
 SAMPLE: Final = Path(__file__).parents[2] / ".run/samples/vm.zip"
 
@@ -43,6 +44,55 @@ async def test_one_logs_in_and_out_and_a_wrong_password_is_refused(tab: Tab) -> 
     await page.get_by_role("button", name="Log out").click()
     await page.get_by_text("You have logged out.").wait_for()
     assert not await page.context.cookies()
+
+
+async def test_one_logs_in_and_out_at_an_identity_server(
+    browser: Browser, lab_process: LabProcess, tmp_path: Path
+) -> None:
+    """The page keeps its place, and sees no token; what another tab was sent logs no one in."""
+    async with an_issuer() as issuer:
+        gateway = SingleInstallation(
+            tmp_path,
+            lab_process,
+            KUBEVNFM_AUTH_MODES="bearer",
+            KUBEVNFM_AUTH_BEARER_ISSUER=issuer.url,
+            KUBEVNFM_AUTH_BEARER_AUDIENCE=AUDIENCE,
+            KUBEVNFM_PAGE_LOGIN_CLIENT_ID=PAGE_CLIENT,
+        )
+        await asyncio.to_thread(gateway.start)
+        context = await browser.new_context()
+        context.set_default_timeout(60_000)
+        tab = Tab(await context.new_page(), gateway.url)
+        tab.heed()
+        page, sent = tab.page, list[str]()
+        page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
+        await page.goto(f"{gateway.url}/ui/instances?problem=true")
+        await tab.faultless()
+        await page.get_by_role("button", name="Log in at 127.0.0.1").click()
+        await page.get_by_role("heading", name="Instances").wait_for()
+        assert page.url == f"{gateway.url}/ui/instances?problem=true"
+        await page.get_by_text("anna", exact=True).wait_for()
+        assert (
+            await page.evaluate("document.cookie + JSON.stringify([{...sessionStorage}, {...localStorage}])")
+            == "[{},{}]"
+        )
+        (back,) = [each.partition(" ")[0] for each in sent if "/ui/login?" in each]
+        other = await context.new_page()
+        await other.goto(back)
+        await other.get_by_text("anna", exact=True).wait_for()
+        await page.get_by_role("button", name="Log out").click()
+        await page.get_by_text("You have logged out.").wait_for()
+        assert not await context.cookies()
+        await other.goto(back)
+        await other.get_by_role("alert").get_by_text("not begun in this tab").wait_for()
+        issuer.refusal = "access_denied"
+        await other.get_by_role("button", name="Log in at").click()
+        await other.get_by_role("alert").get_by_text("has denied the access").wait_for()
+        assert "eyJ" not in str([each for each in sent if each.startswith(gateway.url)])
+        assert {each.partition("?")[0] for each in tab.elsewhere} == {f"{issuer.url}/authorize", f"{issuer.url}/logout"}
+        assert not tab.wrong
+        await context.close()
+        await asyncio.to_thread(gateway.stop)
 
 
 async def test_an_operation_is_watched_fails_is_explained_and_retried(

@@ -202,7 +202,7 @@ class OpenId:
             return LoginRefused("the identity server does not accept this login any more: log in again")
         settings = {
             "invalid_client": "page_login_client_id and page_login_client_secret",
-            "unauthorized_client": "page_login_client_id and what this client may do there",
+            "unauthorized_client": "page_login_client_id, page_login_client_secret and what this client may do there",
             "invalid_scope": "page_login_scopes",
         }.get(known, "the client's registration there")
         return LoginRefused(

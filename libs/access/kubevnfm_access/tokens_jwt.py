@@ -137,6 +137,8 @@ async def claims_of(token: str, keys: IssuerKeys, *, issuer: str, audience: str)
         raise Unauthenticated("the token has expired") from error
     except jwt.InvalidAudienceError as error:
         raise Unauthenticated("the token is for another audience (aud)") from error
+    except jwt.MissingRequiredClaimError as error:
+        raise Unauthenticated(f"the token has no `{error.claim}` claim") from error
     except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise Unauthenticated("the token is not valid here") from error
 

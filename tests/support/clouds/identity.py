@@ -113,6 +113,7 @@ class Issuer:
                 web.get("/authorize", self._authorize),
                 web.post("/token", self._token),
                 web.post("/revoke", self._revoke),
+                web.get("/logout", self._logout),
             ]
         )
         return app
@@ -187,6 +188,10 @@ class Issuer:
         }
         found |= self.granted
         return web.json_response({name: value for name, value in found.items() if value is not None})
+
+    async def _logout(self, request: web.Request) -> web.Response:
+        assert request.query["id_token_hint"].startswith("eyJ")
+        return web.Response(status=302, headers={"Location": request.query["post_logout_redirect_uri"]})
 
     async def _revoke(self, request: web.Request) -> web.Response:
         self.revoked.append(str((await request.post())["token"]))

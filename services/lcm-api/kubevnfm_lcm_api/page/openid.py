@@ -103,7 +103,9 @@ class OpenIdLogins:
         begun = self._begun(request)
         if begun is None or not hmac.compare_digest(begun.state.encode(), answer.state.encode()):
             self._gate.note_wrong(address)
-            raise LoginRefused("this login was not begun in this browser, or it took too long: log in again")
+            raise LoginRefused(
+                "this login was not begun in this browser, took too long, or another was begun since: log in again"
+            )
         try:
             grant = await self._client.redeem(begun, answer.model_dump(exclude_none=True))
             credentials = Credentials(authorization=[f"Bearer {grant.token}"])

@@ -188,6 +188,7 @@ async def test_what_the_issuer_gives_is_checked(tmp_path: Path) -> None:
             ({"token_type": "DPoP"}, "Bearer"),
             ({"refresh_token": "x" * 70_000}, "too large"),
             ({"access_token": issuer.token(aud="elsewhere")}, "audience"),
+            ({"access_token": issuer.token(aud=None)}, "no `aud` claim"),
             ({"access_token": "opaque"}, "not accepted here"),
             ({"access_token": issuer.token("nothing of ours")}, "no role of this gateway"),
         ):
