@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from callers.browser import Tab
+from callers.browser import Client, Tab
 from callers.hands import Hand, Keyboard, Mouse
-from callers.users import users_file
+from callers.user import sample_body
+from callers.users import PASSWORD, users_file
 from clouds.lab_process import LabControl, LabProcess
+from patience import until_true
 from servers.installations import Installation, SingleInstallation
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Locator, Page
 
 SAMPLES: Final = Path(__file__).parents[2] / ".run/samples"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 
 pytestmark = [pytest.mark.page, pytest.mark.asyncio(loop_scope="session")]
 
@@ -52,6 +57,121 @@ async def test_the_main_job_with_the_page_alone(
         await context.close()
     assert not tab.wrong
     assert not tab.elsewhere
+
+
+async def test_the_page_of_the_walk_is_of_this_walk() -> None:
+    """Its pictures are made here, its commands are those of the other walk, and each thing that one presses is pressed here."""
+    page, here = (DOCS / "walk-page.md").read_text(), Path(__file__).read_text()
+    for picture in re.findall(r"pictures/page/([a-z-]+)\.png", page):
+        assert f'self.shown("{picture}")' in here
+        assert (DOCS / f"pictures/page/{picture}.png").is_file()
+    other = (DOCS / "walk-cli.md").read_text()
+    commands = [line for line in page.splitlines() if line.startswith("    ")]
+    assert len(commands) == 3
+    assert all(command in other for command in commands)
+    for pressed in re.findall(r"\*\*([^*]+)\*\*", page):
+        assert pressed in here, pressed
+
+
+async def _stored(page: Page, text: str) -> None:
+    """Wait until a text is in the storage of the tab."""
+
+    async def is_stored() -> bool:
+        return text in await page.evaluate("JSON.stringify(sessionStorage)")
+
+    await until_true(is_stored, pause_s=0.05)
+
+
+async def test_a_draft_outlives_events_the_gateway_and_the_login_without_its_secrets(
+    tab: Tab, client: Client, gateway: Installation
+) -> None:
+    page, secret = tab.page, "swordfish-9"
+    cluster_id = await client.create(await client.sample("cluster"), vnfInstanceName="drafted")
+    path = f"/ui/instances/{cluster_id}/instantiate"
+    await tab.log_in("anna", path)
+    node = page.get_by_role("group", name="Master node", exact=True)
+    name, password = node.get_by_label("Username, required"), node.get_by_label("Password", exact=True)
+    await name.fill("ubuntu")
+    await password.fill(secret)
+    await page.get_by_label("Further attributes").last.fill(
+        '{"db_password": "swordfish-9", "proxy": "http://u:swordfish-9@h"}'
+    )
+    await _stored(page, "ubuntu")
+    modified = await client.call("PATCH", f"/vnflcm/v2/vnf_instances/{cluster_id}", {"vnfInstanceName": "renamed"})
+    await client.rest(modified.must(202).headers["Location"].rpartition("/")[2])
+    gateway.kill("kubevnfm")
+    await page.get_by_text("The connection to the gateway is lost.").wait_for()
+    await name.fill("")
+    await name.fill("debian")
+    gateway.start_one("kubevnfm")
+    await page.get_by_text("The connection to the gateway is lost.").wait_for(state="hidden")
+    assert (await name.input_value(), await password.input_value()) == ("debian", secret)
+    for storage in ("sessionStorage", "localStorage", "location", "history.state"):
+        assert "swordfish" not in await page.evaluate(f"JSON.stringify({storage}) ?? ''"), storage
+    await _stored(page, "debian")
+    await page.context.clear_cookies()
+    await page.reload()
+    await page.get_by_label("Name").fill("anna")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await page.get_by_text("What you had filled in is here again").wait_for()
+    assert page.url.endswith(path)
+    assert (await name.input_value(), await password.input_value()) == ("debian", "")
+    await page.get_by_role("button", name="Begin again").click()
+    assert await name.input_value() == ""
+    await name.fill("debian")
+    await _stored(page, "debian")
+    await page.get_by_role("button", name="Log out").click()
+    await page.get_by_text("You have logged out.").wait_for()
+    assert await page.evaluate("sessionStorage.length") == 0
+    await client.delete(cluster_id)
+
+
+async def test_a_name_that_is_not_known_is_corrected_before_it_is_sent(tab: Tab, client: Client) -> None:
+    page = tab.page
+    vm_id = await client.create(await client.sample("vm"), vnfInstanceName="misspelled")
+    await client.rest(await client.start(vm_id, "instantiate", sample_body("vm", "instantiate")))
+    await tab.log_in("anna", f"/ui/instances/{vm_id}/heal")
+    await page.get_by_text("Additional parameters").first.click()
+    further = page.get_by_label("Further attributes")
+    await further.fill("{")
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("alert").filter(has_text="This is not JSON.").wait_for()
+    await further.fill('{"al": true, "__proto__": {"x": 1}}')
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("button", name="Did you mean all?").click()
+    await page.get_by_role("button", name="Did you mean all?").wait_for(state="hidden")
+    await page.get_by_role("heading", name="This would be done").wait_for()
+    assert "al" not in json.loads(await further.input_value())
+    await tab.faultless()
+    await page.get_by_role("button", name="Heal", exact=True).wait_for()
+    await client.terminate(vm_id)
+
+
+async def test_a_reader_is_offered_no_task(tab: Tab, client: Client) -> None:
+    page = tab.page
+    cluster_id = await client.create(await client.sample("cluster"), vnfInstanceName="read")
+    await tab.log_in("rita", f"/ui/instances/{cluster_id}")
+    await page.get_by_role("heading", name="read").wait_for()
+    package = (await client.call("GET", "/kubevnfm/v1/packages?name=Kubernetes%20cluster")).must(200).json["items"][0]
+    vim = (await client.call("GET", "/kubevnfm/v1/vims")).must(200).json["items"][0]
+    for path, heading in (
+        (f"packages/{package['id']}", "Kubernetes cluster"),
+        ("vims", "VIMs"),
+        (f"vims/{vim['id']}", vim["name"]),
+    ):
+        assert await page.get_by_role("navigation", name="Tasks").count() == 0
+        await page.goto(f"{tab.url}/ui/{path}")
+        await page.get_by_role("heading", name=heading).wait_for()
+    assert await page.get_by_role("link", name="Register a VIM").count() == 0
+    for path in (
+        f"instances/{cluster_id}/instantiate", f"instances/{cluster_id}/modify", f"packages/{package['id']}/create", "vims/new",
+        f"vims/{vim['id']}/change",
+    ):  # fmt: skip
+        await page.goto(f"{tab.url}/ui/{path}")
+        await page.get_by_text("This needs the role").wait_for()
+        assert await page.locator("form").count() == 0
+    await client.delete(cluster_id)
 
 
 class Walk:

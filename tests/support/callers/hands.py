@@ -79,6 +79,7 @@ class Keyboard(Hand):
 
     async def choose(self, what: Locator, label: str) -> None:
         await self._reach(what)
+        await self.page.keyboard.press("Home")
         for _ in range(await what.locator("option").count()):
             if await what.evaluate("element => element.selectedOptions[0]?.textContent") == label:
                 return
@@ -88,5 +89,5 @@ class Keyboard(Hand):
     async def give(self, what: Locator, files: Sequence[Path]) -> None:
         await self._reach(what)
         async with self.page.expect_file_chooser() as chooser:
-            await self.page.keyboard.press("Enter")
+            await self.page.keyboard.press("Space")
         await (await chooser.value).set_files(files)
