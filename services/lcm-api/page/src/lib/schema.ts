@@ -36,6 +36,11 @@ export interface Flat extends Schema {
 
 const targets = new WeakMap<object, Schema | boolean | undefined>();
 const DEEPEST = 40;
+/** A schema of a package may refer to itself in ways that double with each step: so much of it is read for one value, and filled in at once. */
+const MOST_READ = 4000;
+const MOST_FILLED = 3000;
+let unreadYet = 0;
+let unfilledYet = 0;
 const KEPT = new Set(['$ref', '$defs', 'allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not', '$schema', '$id']);
 
 /** Returns the schema once its references have their targets: each is within the nearest resource around it (`$id`). */
@@ -117,8 +122,9 @@ export function own(value: unknown, name: string): unknown {
 
 /** Returns what holds for a value. */
 export function flat(schema: Schema | boolean | undefined, value: unknown, depth = 0): Flat {
+  if (depth === 0) unreadYet = MOST_READ;
   if (schema === false) return { isImpossible: true };
-  if (!isObject(schema) || depth > DEEPEST) return {};
+  if (!isObject(schema) || depth > DEEPEST || --unreadYet < 0) return {};
   let made: Flat = Object.fromEntries(Object.entries(schema).filter(([name]) => !KEPT.has(name)));
   // The outer words are those of the place where a type is used.
   const { title, description } = made;
@@ -208,7 +214,7 @@ const PLAIN = /^\^(?:\[[A-Za-z]{1,4}\]|[A-Za-z0-9:/_-])(?:\[[A-Za-z]{1,4}\]|[A-Z
 /** Returns whether a value fits a condition of a form. */
 function fits(schema: Schema | boolean | undefined, value: unknown, depth = 0): boolean {
   if (typeof schema === 'boolean') return schema;
-  if (!isObject(schema) || depth > DEEPEST) return true;
+  if (!isObject(schema) || depth > DEEPEST || --unreadYet < 0) return true;
   const inner = (each: Schema) => fits(each, value, depth + 1);
   if ('$ref' in schema && !fits(targets.get(schema), value, depth + 1)) return false;
   if ('const' in schema && !equal(schema['const'], value)) return false;
@@ -245,8 +251,10 @@ const byReference = (schema: unknown): boolean => isObject(schema) && ('$ref' in
 
 /** Returns a value with the defaults where it says nothing. An optional part that is a type of its own is left out. */
 export function filled(schema: Schema | boolean | undefined, value: unknown, isRequired: boolean, depth = 0): unknown {
+  if (depth === 0) unfilledYet = MOST_FILLED;
+  if (depth > 12 || --unfilledYet < 0) return value;
   let rules = flat(schema, value);
-  if (rules.isImpossible || depth > 12) return value;
+  if (rules.isImpossible) return value;
   if (value === undefined && 'default' in rules) value = structuredClone(rules['default']);
   if (value === undefined && 'const' in rules && isRequired) return structuredClone(rules['const']);
   if (!rules.properties || (value === undefined && !isRequired && byReference(schema)) || (value !== undefined && !isObject(value))) return value;
@@ -380,7 +388,10 @@ export function storable(schema: Schema | boolean | undefined, value: unknown, d
   }
   if (!isObject(value)) return value;
   const kept: [string, unknown][] = [];
+  // A request itself can name further secrets.
+  const named = Array.isArray(value['x_secret_names']) ? value['x_secret_names'] : [];
   for (const [name, each] of Object.entries(value)) {
+    if (named.includes(name)) continue;
     const known = Object.hasOwn(rules.properties ?? {}, name) ? rules.properties![name] : undefined;
     // A part with attributes of its own is judged by those.
     const inner = known === undefined && SECRET.test(name) && !isObject(rules['additionalProperties']) ? undefined : storable(known ?? (rules['additionalProperties'] as Schema), each, depth + 1);
