@@ -262,7 +262,11 @@ def facts_of(schema: Schema) -> str:
         facts.append(f"one of {shown}{' ...' if len(values) > _MOST_VALUES else ''}")
     if "const" in schema:
         facts.append(f"always {_value(schema['const'])}")
-    facts += [text.format(_value(schema[name])) for name, text in _BOUNDS.items() if name in schema]
+    facts += [
+        text.removesuffix("s" if schema[name] == 1 else "").format(_value(schema[name]))
+        for name, text in _BOUNDS.items()
+        if name in schema
+    ]
     if schema.get("writeOnly"):
         facts.append("a secret")
     elif "default" in schema:
