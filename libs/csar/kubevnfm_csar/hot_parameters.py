@@ -1,10 +1,12 @@
 """The parameters that a Base HOT declares: their JSON Schema, and the same rules for a value of a request.
 
-Heat checks them too, but only when the stack is created. Its regular expressions (``allowed_pattern``) are left to it.
+Heat checks them too, but only when the stack is created. Its regular expressions (``allowed_pattern``) can take any time, so
+`pattern_schema` has them for the process that compares values with schemas.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -31,6 +33,16 @@ _FLAGS: Final = _TRUE | {"f", "false", "off", "n", "no", "0"}
 """The texts that Heat takes for truth values, in any case."""
 _MOST: Final = 1000
 """Values of ``allowed_values`` that are compared."""
+_LONGEST_PATTERN: Final = 200
+_LONGEST_NAME: Final = 100
+_PARTICULAR: Final = re.compile(r"\\[0-9AZzGKpPQE]")
+_CUSTOM: Final[Mapping[str, str]] = {
+    "nova.flavor": "a flavor", "nova.keypair": "a key pair", "nova.server": "a server", "glance.image": "an image", "neutron.network": "a network",
+    "neutron.subnet": "a subnet", "neutron.port": "a port", "neutron.router": "a router", "neutron.security_group": "a security group",
+    "neutron.qos_policy": "a QoS policy", "cinder.volume": "a volume", "cinder.vtype": "a volume type", "cinder.snapshot": "a snapshot",
+    "keystone.project": "a project", "keystone.user": "a user", "keystone.domain": "a domain", "heat.stack": "a stack",
+}  # fmt: skip
+"""The kind of thing that a parameter with this constraint names; the cloud alone knows which there are."""
 _LENGTHS: Final[Mapping[str, tuple[str, str]]] = {
     "string": ("minLength", "maxLength"),
     "comma_delimited_list": ("minItems", "maxItems"),
@@ -42,9 +54,8 @@ def parameter_schema(about: object, *, is_secret: bool) -> JsonObject:
     given = about if isinstance(about, Mapping) else {}
     kind = str(given.get("type"))
     found: JsonObject = {"type": _TYPES[kind]} if kind in _TYPES else {}
-    for name, attribute in (("label", "title"), ("description", "description")):
-        if isinstance(given.get(name), str):
-            found[attribute] = given[name]
+    if isinstance(given.get("label"), str):
+        found["title"] = given["label"]
     for name, rule in _constraints(given):
         match name:
             case "range" if kind == "number":
@@ -54,9 +65,47 @@ def parameter_schema(about: object, *, is_secret: bool) -> JsonObject:
             case "allowed_values" if not is_secret:
                 allowed = {"enum": list(rule)}
                 found.update({"items": allowed} if kind == _LIST else allowed)
+            case "modulo" if kind == "number" and not rule["offset"]:
+                found["multipleOf"] = rule["step"]
+            case "allowed_pattern" if kind == "string":
+                found["pattern"] = rule
+            case "custom_constraint":
+                found["x-heat-constraint"] = rule
+    said = list(_texts(given))
+    if said:
+        found["description"] = " ".join(said)
     if is_secret:
         return {**found, "writeOnly": True, "format": "password"}
     return {**found, "default": given["default"]} if given.get("default") is not None else found
+
+
+def pattern_schema(declared: Mapping[str, Any]) -> JsonObject:
+    """Return the JSON Schema of the parameters of a template that have an ``allowed_pattern``; {} if none has."""
+    found = {}
+    for name, about in declared.items():
+        given = about if isinstance(about, Mapping) else {}
+        patterns = [rule for key, rule in _constraints(given) if key == "allowed_pattern"]
+        if patterns and given.get("type") == "string":
+            # The last one, as in the form.
+            found[name] = {"pattern": patterns[-1]}
+    return {"properties": found} if found else {}
+
+
+def _texts(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is said of a parameter: its description, those of its constraints, and which thing of the VIM it names."""
+    if isinstance(given.get("description"), str):
+        yield given["description"]
+    listed = given.get("constraints")
+    for one in listed if isinstance(listed, list) else ():
+        if not isinstance(one, Mapping):
+            continue
+        if isinstance(one.get("description"), str):
+            yield one["description"]
+        if isinstance(one.get("modulo"), Mapping) and one["modulo"].get("offset"):
+            yield f"A number that gives {one['modulo']['offset']} when it is divided by {one['modulo'].get('step')}."
+        custom = one.get("custom_constraint")
+        if isinstance(custom, str) and custom in _CUSTOM:
+            yield f"The name or id of {_CUSTOM[custom]} of the VIM."
 
 
 def value_problem(about: object, value: Any, *, is_secret: bool) -> str | None:
@@ -76,6 +125,9 @@ def value_problem(about: object, value: Any, *, is_secret: bool) -> str | None:
                 number = float(value)
                 if not rule.get("min", number) <= number <= rule.get("max", number):
                     return f"{_span(rule)} expected: range of the Base HOT"
+            case "modulo" if kind == "number" and not isinstance(value, Secret):
+                if float(value) % rule["step"] != rule["offset"]:
+                    return f"a number that gives {rule['offset']} when it is divided by {rule['step']} expected: modulo of the Base HOT"
             case "length" if kind in _LENGTHS and size is not None:
                 length = len(_members(value)) if kind == _LIST else size
                 if not rule.get("min", length) <= length <= rule.get("max", length):
@@ -125,6 +177,25 @@ def _constraints(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield name, {key: rule[key] for key in ("min", "max") if _is_number(rule.get(key))}
             elif name == "allowed_values" and isinstance(rule, list) and 0 < len(rule) <= _MOST:
                 yield name, rule
+            elif name == "modulo" and isinstance(rule, Mapping):
+                step, offset = rule.get("step"), rule.get("offset", 0)
+                if isinstance(step, int) and isinstance(offset, int) and 0 <= offset < step:
+                    yield name, {"step": step, "offset": offset}
+            elif name == "allowed_pattern" and isinstance(rule, str) and is_plain_pattern(rule):
+                yield name, f"^(?:{rule})$"
+            elif name == "custom_constraint" and isinstance(rule, str):
+                yield name, rule[:_LONGEST_NAME]
+
+
+def is_plain_pattern(pattern: str) -> bool:
+    """Return whether a regular expression means the same in all languages: without what begins with ``(?``, and without back references."""
+    if len(pattern) > _LONGEST_PATTERN or "(?" in pattern or _PARTICULAR.search(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
 
 
 def _is_number(value: object) -> bool:

@@ -249,6 +249,8 @@ class Flavour(Part):
     affinity_rules: tuple[AffinityRule, ...] = ()
     package_changes: tuple[PackageChange, ...] = ()
     initial_values: InitialValues = InitialValues()
+    parameters: dict[str, JsonObject] = Field(default_factory=dict)
+    """JSON Schemas of additionalParams by the operation of ``Vnflcm``, of those for which the VNFD declares any."""
 
     @property
     def drivers(self) -> tuple[PhaseDriver, ...]:

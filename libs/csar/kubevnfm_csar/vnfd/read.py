@@ -16,6 +16,7 @@ from kubevnfm_csar.manifest import read_entry
 from kubevnfm_csar.vnfd import nodes, policies
 from kubevnfm_csar.vnfd.marks import secret_names
 from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour, InitialValues, Vnfd
+from kubevnfm_csar.vnfd.parameters import declared_parameters
 from kubevnfm_csar.vnfd.phases import phase_drivers
 from kubevnfm_csar.vnfd.templates import Templates, read_templates
 from kubevnfm_csar.vnfd.topology import Node, Topology
@@ -177,6 +178,7 @@ def _flavour(flavour_id: str, topology: Topology, all_vdus: Collection[str]) -> 
         affinity_rules=policies.affinity_rules(topology),
         package_changes=policies.package_changes(topology),
         initial_values=_initial_values(topology, vnf),
+        parameters=declared_parameters(topology, vnf),
     )
     _check_references(flavour, topology)
     _check_amounts(flavour, topology)

@@ -268,14 +268,14 @@ class Packages:
         """Return those of the files that the package has; without larger ones."""
         return await self._files.files(package_id, paths, limit_bytes=limit_bytes)
 
-    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
+    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any], *, place: str = VALUES) -> None:
         """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""
         try:
             found = await self._schemas.violations(schema.body, revealed(values, self._ring), MOST_PROBLEMS)
         except SchemaUnusable as error:
-            raise Unprocessable(ORDER, f"{schema.name}: {error}") from error
+            raise Unprocessable(ORDER if place == VALUES else place, f"{schema.name}: {error}") from error
         if found:
-            first, *more = dict.fromkeys(_place(values, one) for one in found)
+            first, *more = dict.fromkeys(_place(values, one, place) for one in found)
             raise Unprocessable(*first, *more)
 
     async def follow_instances(self, delivery: Delivery) -> Verdict:
@@ -321,10 +321,9 @@ class Packages:
                 continue
 
 
-def _place(values: Mapping[str, Any], violation: Violation) -> tuple[str, str]:
-    """Return a wrong place and its rule."""
+def _place(values: Mapping[str, Any], violation: Violation, place: str) -> tuple[str, str]:
+    """Return a wrong place, below that of the values, and its rule."""
     node: Any = values
-    place = VALUES
     for part in violation.path:
         place += f"/{escaped(str(part))}"
         try:

@@ -11,19 +11,22 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+import yaml
 from callers.forms import broken, faults, filled_in, rules_of
 from kubevnfm_csar.archive import open_csar
 from kubevnfm_csar.artifact_order import find_order
 from kubevnfm_csar.files import read_text
 from kubevnfm_csar.hot import read_base_hot
-from kubevnfm_csar.hot_parameters import parameter_schema, value_problem
+from kubevnfm_csar.hot_parameters import parameter_schema, pattern_schema, value_problem
 from kubevnfm_csar.order_reader import read_order
+from kubevnfm_csar.user_data_inputs import inputs_of
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts, vim_types
 from kubevnfm_lcm_api.views.forms.operations import instantiate_form
 from kubevnfm_secrets import Secret
+from packages.package_variants import changed_package
 from packages.vm_packages import other_image, two_flavours
 from worlds.lcm_builders import RESOURCES
 from worlds.lcm_world import LINKED, OPENSTACK_VIM, SAMPLES, Answer, World, sample_request
@@ -50,8 +53,10 @@ def facts_of(sample: str) -> FormFacts:
     for flavour in vnfd.flavours.values():
         hot = read_base_hot(files, flavour.flavour_id)
         flavours.append(FlavourFacts(flavour, hot, vim_types(flavour, hot, names)))
+    modules = [text(each).encode() for each in names if each.startswith("UserData/")]
+    inputs = {each: default for module in modules for each, default in inputs_of(module).items()}
     return FormFacts(
-        vnfd, flavours, names, VIMS, has_order=order is not None,
+        vnfd, flavours, names, VIMS, inputs=inputs, has_order=order is not None,
         values=order.schema if order is not None else None, order_values=order.values if order is not None else {},
     )  # fmt: skip
 
@@ -297,6 +302,9 @@ HOT_VALUES: Sequence[Any] = (
         {"type": "json", "constraints": [{"length": {"max": 1}}]},
         {"type": "string", "constraints": [{"length": "no object"}, "no object", {"allowed_pattern": "(a+)+"}]},
         {"type": "number", "constraints": {"range": {"min": "a", "max": True}}},
+        {"type": "string", "constraints": [{"allowed_pattern": "[a-c]*"}, {"allowed_pattern": "(?=a).*"}, {"custom_constraint": "nova.flavor"}]},
+        {"type": "number", "constraints": [{"modulo": {"step": 7, "offset": 0}}]},
+        {"type": "number", "constraints": [{"modulo": {"step": 2, "offset": 1}}, {"modulo": {"step": 0}}, {"modulo": [1]}]},
         {"type": ["string"], "constraints": [{"range": {"min": "a", "max": 1}}, {"allowed_values": []}]},
         "no object",
         None,
@@ -306,7 +314,12 @@ def test_a_value_that_the_schema_of_a_heat_parameter_refuses_is_refused(about: A
     """API-163: clients also write numbers and truth values as texts, and lists with commas."""
     schema = parameter_schema(about, is_secret=False)
     refused = [value for value in HOT_VALUES if not jsonschema_rs.is_valid(schema, value)]
-    taken = [value for value in refused if value_problem(about, value, is_secret=False) is None]
+    patterns = pattern_schema({"x": about})
+    taken = [
+        value
+        for value in refused
+        if value_problem(about, value, is_secret=False) is None and jsonschema_rs.is_valid(patterns, {"x": value})
+    ]
     spelled_otherwise: dict[str, tuple[type, ...]] = {"string": (int, float), "number": (str,), "boolean": (str, int)}
     kind = about.get("type") if isinstance(about, dict) else None
     assert [each for each in taken if not isinstance(each, spelled_otherwise.get(str(kind), ()))] == []
@@ -334,6 +347,97 @@ def test_a_value_is_compared_with_the_allowed_ones_as_heat_does(
     assert value_problem(about, refused[0], is_secret=False) == shown
     hidden = "one of the allowed values expected: allowed_values of the Base HOT"
     assert value_problem(about, refused[0], is_secret=True) == hidden
+
+
+DECLARED = """
+data_types:
+  acme.datatypes.Port:
+    derived_from: integer
+    constraints: [{in_range: [1, 65535]}]
+  acme.datatypes.Peer:
+    derived_from: tosca.datatypes.Root
+    properties:
+      host: {type: string, required: true, constraints: [{pattern: "[a-z]+"}, {max_length: 8}]}
+      port: {type: acme.datatypes.Port, default: 179}
+  acme.datatypes.Parameters:
+    derived_from: tosca.datatypes.nfv.VnfOperationAdditionalParameters
+    properties:
+      area: {type: integer, description: The number of the area, constraints: [{greater_or_equal: 0}], required: true}
+      mode: {type: string, constraints: [{valid_values: [active, standby]}], default: active}
+      peers: {type: list, entry_schema: {type: acme.datatypes.Peer}, constraints: [{max_length: 2}]}
+      labels: {type: map, entry_schema: string}
+      admin_password: {type: string, default: in-clear}
+interface_types:
+  acme.interfaces.Vnflcm:
+    derived_from: tosca.interfaces.nfv.Vnflcm
+    operations:
+      instantiate: {inputs: {additional_parameters: {type: acme.datatypes.Parameters}}}
+      scale: {inputs: {additional_parameters: {type: acme.datatypes.Peer}}}
+
+topology_template:
+"""
+
+
+async def test_parameters_that_the_vnfd_declares_are_part_of_forms_and_are_judged(world: World) -> None:
+    """API-163: with types, constraints, texts and defaults, also below lists and maps; a template has patterns."""
+    vnfd, name = "Definitions/vm.vnfd.yaml", "BaseHOT/simple/vm_hot.yaml"
+    text = (SAMPLES / "vm" / vnfd).read_text(encoding="utf-8").replace("\ntopology_template:\n", DECLARED)
+    top = yaml.safe_load((SAMPLES / "vm" / name).read_text(encoding="utf-8"))
+    top["parameters"]["site"] = {"type": "string", "default": "a", "constraints": [{"allowed_pattern": "[a-c]{1,3}"}]}
+    whole = yaml.safe_load(text)
+    whole["topology_template"]["node_templates"]["VNF"]["interfaces"] = {"Vnflcm": {"type": "acme.interfaces.Vnflcm"}}
+    files = {vnfd: yaml.safe_dump(whole, sort_keys=False), name: yaml.safe_dump(top, sort_keys=False)}
+    package = await world.upload(changed_package(world.folder, "vm", files))
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    form = await form_of(world, package["id"], "instantiate", instance_id)
+    found = form["properties"]["additionalParams"]
+    assert list(found["properties"]) == ["site", "area", "mode", "peers", "labels", "admin_password"]
+    assert "in-clear" not in str(form)
+    assert found["properties"]["admin_password"]["writeOnly"]
+    assert found["properties"]["area"]["description"] == "The number of the area"
+    body = sample_request("vm", "instantiate")
+    peer = {"host": "abc", "port": 1}
+    body["additionalParams"] = {"area": 0, "peers": [peer], "labels": {"a": "b"}, "site": "abc", "mode": "standby"}
+    places = [each[0] for each in broken(form, form, body) if each[0].startswith("/additionalParams/")]
+    assert {
+        f"/additionalParams/{each}" for each in ("area", "site", "mode", "peers", "peers[0]/host", "peers[0]/port")
+    } <= set(places)
+    assert await compare(world, form, instance_id, "instantiate", body) > len(places)
+    answer = await judge(
+        world, instance_id, "instantiate", {**body, "additionalParams": {"area": 1, "labels": {"a": 7}}}
+    )
+    assert answer.problem(422)["invalidParams"][0]["name"] == "additionalParams/labels/a"
+    await world.reached(await world.ask(instance_id, "instantiate", body), "COMPLETED")
+    scale = await form_of(world, package["id"], "scale", instance_id)
+    assert scale["properties"]["additionalParams"]["required"] == ["host"]
+    given = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
+    given["aspectId"] = scale["properties"]["aspectId"]["enum"][0]
+    (await judge(world, instance_id, "scale", given)).problem(422)
+    (await judge(world, instance_id, "scale", {**given, "additionalParams": {"host": "abc"}})).must(200)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("A = 'x'\ndef f(r):\n  g = r.additional_params\n  g['a'], g.get('b', A), g.get('c', 1), g.get('d', h()), g[i]", {"a": None, "b": "x", "c": 1, "d": None}),
+        ("r['additionalParams']['a']; (r.get('additionalParams') or {}).get('b'); other['c']", {"a": None, "b": None}),
+        ("def (", {}),
+        ("(" * 5000, {}),
+        ("\0", {}),
+    ],
+)  # fmt: skip
+def test_names_that_user_data_read_are_seen(source: str, found: dict[str, Any]) -> None:
+    """API-163."""
+    assert inputs_of(source.encode()) == found
+
+
+def test_the_form_of_a_sample_with_user_data_has_what_they_read() -> None:
+    """API-163: other names are open."""
+    facts = facts_of("kuryr")
+    found = instantiate_form(facts)["properties"]["additionalParams"]
+    assert found["properties"]["node_cidr"]["examples"] == ["10.10.0.0/24"]
+    assert found["properties"]["external_network"]["description"].endswith("without it: public")
+    assert found["additionalProperties"] is True
 
 
 def test_parameters_of_the_base_hot_are_part_of_the_form() -> None:

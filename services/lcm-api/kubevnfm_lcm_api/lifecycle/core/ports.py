@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.manifest_values import VALUES
 from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
@@ -58,8 +59,11 @@ class PackageCatalogue(Protocol):
         """Return those of the files that the package has; without larger ones."""
         ...
 
-    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
-        """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""
+    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any], *, place: str = VALUES) -> None:
+        """Compare values, which may have Secrets, with a schema of a package; ``place``: theirs in the request.
+
+        Raises Unprocessable naming all wrong places.
+        """
         ...
 
 

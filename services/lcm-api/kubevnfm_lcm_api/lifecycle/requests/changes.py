@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
     UnderChange,
 )
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, flag
+from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import check_declared_parameters
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -135,6 +136,7 @@ async def checked_found_package(
 async def _checked(
     on: RequestServices, vnf: UnderChange, operation: OperationType, found: Replacement, asked: Asked[SolType]
 ) -> CheckedRequest:
+    await check_declared_parameters(on, operation, asked.request, found.flavour, found.draft)
     return CheckedRequest(
         vnf.stored,
         vnf.record,

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
+from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import check_declared_parameters
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
@@ -31,6 +32,7 @@ async def checked(on: RequestServices, instance_id: str, asked: Asked[Instantiat
     found = await draft_of(on, record, asked)
     _check_place(record, found.draft)
     await _check_protected(on, found.draft)
+    await check_declared_parameters(on, OperationType.INSTANTIATE, asked.request, found.flavour, found.draft)
     return CheckedRequest(
         stored,
         record,

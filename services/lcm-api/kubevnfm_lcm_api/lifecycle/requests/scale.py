@@ -11,6 +11,7 @@ from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequ
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import CheckedRequest
 from kubevnfm_lcm_api.lifecycle.core.kind import SCALE, SCALE_TO_LEVEL, Asked, Levels, UnderChange, VnfKind
+from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import check_declared_parameters
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 
@@ -84,6 +85,7 @@ async def _checked(
     is_scale = isinstance(asked.request, ScaleVnfRequest)
     check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
     draft = await kind.scale(vnf, levels, asked)
+    await check_declared_parameters(on, levels.operation, asked.request, vnf.flavour, draft)
     warnings = await unread_in(on, draft, asked, vnf.flavour)
     return CheckedRequest(
         vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour, warnings=warnings

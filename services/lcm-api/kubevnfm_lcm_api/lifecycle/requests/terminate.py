@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
+from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import check_declared_parameters
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -69,6 +70,7 @@ async def checked(
                 "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
             }
         )
+    await check_declared_parameters(on, OperationType.TERMINATE, request, flavour, draft)
     warnings = await unread_in(on, draft, asked, flavour)
     return CheckedRequest(stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour, warnings=warnings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Final
 
 from kubevnfm_csar.artifact_order import find_order
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.user_data_inputs import LARGEST, inputs_of
 from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import ComputeDemand, Flavour, Vnfd
 from kubevnfm_kit.errors import Conflict, InvalidInput, VnfmError
@@ -24,6 +26,8 @@ from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 _ANY: Final = (OPENSTACK, KUBERNETES)
+_MOST_MODULES: Final = 5
+"""Modules of a package that are searched for what they read of a request."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class FormFacts:
     """The schema of its values."""
     order_values: JsonMapping = field(default_factory=dict)
     """The values that the order gives."""
+    inputs: JsonMapping = field(default_factory=dict)
+    """The names of additionalParams that user data of the package are seen to read, with their defaults."""
     record: InstanceRecord | None = None
     """The instance; None: there is none yet."""
 
@@ -96,6 +102,7 @@ async def read_facts(
     for flavour in vnfd.flavours.values():
         hot = await on.packages.base_hot(package.package_id, flavour.flavour_id)
         flavours.append(FlavourFacts(flavour, hot, vim_types(flavour, hot, files)))
+    inputs = await _user_data_inputs(on, package.package_id, files, vnfd)
     return FormFacts(
         vnfd,
         flavours,
@@ -104,8 +111,21 @@ async def read_facts(
         has_order=order is not None,
         values=order.schema if order is not None else None,
         order_values=order.values if order is not None else {},
+        inputs=inputs,
         record=instance,
     )
+
+
+async def _user_data_inputs(on: RequestServices, package_id: str, files: frozenset[str], vnfd: Vnfd) -> JsonMapping:
+    """Return what the modules of a package, beside those of its drivers, read of additionalParams."""
+    drivers = {driver.file for flavour in vnfd.flavours.values() for driver in flavour.drivers}
+    paths = sorted(path for path in files if path.endswith(".py") and path not in drivers)[:_MOST_MODULES]
+    if not paths:
+        return {}
+    sources = await on.packages.files(package_id, paths, limit_bytes=LARGEST)
+    # In a thread: the parser of Python takes a while for a long module.
+    found = await asyncio.to_thread(lambda: [inputs_of(sources[path]) for path in paths if path in sources])
+    return {name: default for one in found for name, default in one.items()}
 
 
 def vim_types(flavour: Flavour, hot: BaseHot | None, files: frozenset[str]) -> tuple[str, ...]:

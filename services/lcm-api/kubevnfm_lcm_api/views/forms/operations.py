@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
-from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of
+from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of, with_declared
 from kubevnfm_lcm_api.views.forms.schemas import may_be_shown, one_of, property_at, request_schema
 
 _ATTRIBUTES: Final[Mapping[str, str]] = {name: to_camel(name) for name in DECLARED}
@@ -99,6 +99,8 @@ def _of_flavour(form: JsonObject, facts: FormFacts, one: FlavourFacts, *, has_pa
         properties["vimConnectionInfo"] = _vims(facts, one)
     if has_parameters:
         properties["additionalParams"] = parameters_of(form, facts, one)
+    else:
+        properties["additionalParams"] = with_declared({}, facts, flavour, OperationType.CHANGE_FLAVOUR)
     _fit_links(form, [one])
     for attribute, on_wire in _ATTRIBUTES.items():
         properties[on_wire] = _declared(facts, one.flavour, attribute)
@@ -275,17 +277,37 @@ def terminate_form(facts: FormFacts) -> JsonObject:
     return form
 
 
+def _declared_by(
+    make: Callable[[FormFacts], JsonObject], operation: OperationType
+) -> Callable[[FormFacts], JsonObject]:
+    """Return what makes a form with the parameters that the VNFD declares for the operation."""
+
+    def made(facts: FormFacts) -> JsonObject:
+        form = make(facts)
+        own = next(
+            (one for one in facts.flavours if facts.info and one.flavour.flavour_id == facts.info.flavour_id), None
+        )
+        if own is not None:
+            parameters = with_declared(form["properties"]["additionalParams"], facts, own.flavour, operation)
+            form["properties"]["additionalParams"] = parameters
+            if parameters.get("required"):
+                form["required"] = [*form.get("required", ()), "additionalParams"]
+        return form
+
+    return made
+
+
 FORMS: Final[Mapping[str, Callable[[FormFacts], JsonObject]]] = {
     "create": create_form,
     "instantiate": instantiate_form,
-    "scale": scale_form,
-    "scale_to_level": scale_to_level_form,
-    "heal": heal_form,
-    "operate": operate_form,
-    "change_ext_conn": change_ext_conn_form,
+    "scale": _declared_by(scale_form, OperationType.SCALE),
+    "scale_to_level": _declared_by(scale_to_level_form, OperationType.SCALE_TO_LEVEL),
+    "heal": _declared_by(heal_form, OperationType.HEAL),
+    "operate": _declared_by(operate_form, OperationType.OPERATE),
+    "change_ext_conn": _declared_by(change_ext_conn_form, OperationType.CHANGE_EXT_CONN),
     "change_flavour": change_flavour_form,
-    "change_vnfpkg": change_package_form,
+    "change_vnfpkg": _declared_by(change_package_form, OperationType.CHANGE_VNFPKG),
     "modify": modify_form,
-    "terminate": terminate_form,
+    "terminate": _declared_by(terminate_form, OperationType.TERMINATE),
 }
 """By the name of the task in the path of its request; ``modify`` is the PATCH of an instance."""

@@ -10,8 +10,10 @@ from kubevnfm_cluster.registry_vnf import REGISTRY_VNF, RegistryInstallation
 from kubevnfm_cluster.request import RequestedCluster
 from kubevnfm_csar.hot_parameters import parameter_schema
 from kubevnfm_csar.manifest_values import RESERVED
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import is_secret_name
+from kubevnfm_sol.lcm import OperationType
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import LONGEST_WAIT_S
@@ -19,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, CAPI, CHART,
 from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases, is_registry
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA_CLASS
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import KEEP, WITH_STORAGE
+from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import declared_name
 from kubevnfm_lcm_api.lifecycle.workloads.capi import capi_schema
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
 from kubevnfm_lcm_api.views.forms.schemas import DEFS, MAPS, embedded, may_be_shown, one_of, titled
@@ -38,7 +41,21 @@ def parameters_of(schema: JsonObject, facts: FormFacts, one: FlavourFacts) -> Js
         _add_machines(schema, found, facts, one)
     if KUBERNETES in one.vim_types:
         _add_objects(found, facts, is_certain=one.vim_types == (KUBERNETES,))
-    return found
+    return with_declared(found, facts, one.flavour, OperationType.INSTANTIATE)
+
+
+def with_declared(found: JsonObject, facts: FormFacts, flavour: Flavour, operation: OperationType) -> JsonObject:
+    """Add to a schema of additionalParams what the VNFD declares of them for an operation, in its order."""
+    declared = flavour.parameters.get(declared_name(operation))
+    if declared is None:
+        return found
+    shown = _without_secrets(declared, facts.vnfd.secret_names)
+    properties = found.setdefault("properties", {})
+    for name, each in shown["properties"].items():
+        # The schema of what kubevnfm itself reads says more.
+        properties[name] = {"title": titled(name), **each, **properties.get(name, {})}
+    required = [*found.get("required", ()), *shown.get("required", ())]
+    return {**found, "type": "object", **({"required": list(dict.fromkeys(required))} if required else {})}
 
 
 def heal_parameters(facts: FormFacts) -> JsonObject:
@@ -78,6 +95,17 @@ def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: 
                 del described["default"]
             properties[name] = {"title": titled(str(name)), **described}
     if code:
+        for name, default in facts.inputs.items():
+            if name not in properties:
+                is_secret = is_secret_name(name) or name in facts.vnfd.secret_names
+                secret = {"writeOnly": True, "format": "password"}
+                seen = {} if default is None or not may_be_shown(default, ()) else {"examples": [default]}
+                text = "Read by user data of the package" + (
+                    f"; without it: {default}" if seen and not is_secret else ""
+                )
+                properties[name] = {"title": titled(name), "description": text, **(secret if is_secret else seen)}
+        found["additionalProperties"] = True
+        found["description"] = "Code of the package may read further ones."
         properties[USER_DATA] = {
             "type": "string", "title": "User data", **_choice(code),
             "description": "The file of the package whose class makes the parameters of the stack; without it: the built-in rules.",
