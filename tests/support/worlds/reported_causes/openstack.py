@@ -343,4 +343,12 @@ OPENSTACK: Final = (
         "Heat cannot act for the user of the VIM: the user lacks a role in the project that Heat passes on (trusts).",
         "Vim vim-1",
     ),
+    Case(
+        "Nova that a real Heat does not reach",
+        "stack-failed",
+        "stack vnf-afb07744: workerNode (OS::Nova::Server): ConnectFailure: resources.workerNode: Unable to establish connection to http://127.0.0.1:8774/v2.1/servers/4f05459f: HTTPConnectionPool(host='127.0.0.1', port=8774): Max retries exceeded with url: /v2.1/servers/4f05459f",
+        "vim-away",
+        "Heat did not reach another service of the cloud at http://127.0.0.1:8774, for the resource workerNode.",
+        "Vim vim-1",
+    ),
 )

@@ -163,6 +163,13 @@ OPENSTACK: Final = (
         best="rollback",
     ),
     rule(
+        "vim-away",
+        "Heat did not reach another service of the cloud at {url}[, for the resource {resource_name}].",
+        "Look at that service of the VIM, and at the network between it and Heat",
+        text=r"Unable to establish connection to (?P<url>https?://[^\s/]{1,200})",
+        about="Vim",
+    ),
+    rule(
         "volume-error",
         "Cinder cannot make or attach the volume[ {resource_name}]: {said}",
         "Look at the volume and at the log of cinder-volume and its scheduler",
