@@ -28,6 +28,7 @@ def real(path: str) -> str:
         .replace("{csar_id}", UNKNOWN)
         .replace("{revision}", "1")
         .replace("{operation}", "instantiate")
+        .replace("{kind}", "none")
     )
 
 
