@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from pathlib import Path
 
 from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
-from clusters.masters import kubectl
+from clusters.kubeconfigs import admin_kubeconfig
 from packages.region_vnf import comes_up_is_scaled_and_goes, hands_over_a_volume
 from servers.wirings import in_six
 
 REGIONS = "/multicloud/v1/cloud-regions"
 VOLUMES = "/multicloud/v1/persistent-volumes"
-
-
-async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
-    """Return a kubeconfig of the cluster's administrator, in base64."""
-    get = "get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
-    token = await kubectl(user.installation.lab, await lab.master_of(cluster_id), get)
-    access = (await user.vim_of_cluster(cluster_id))["interfaceInfo"]
-    ca = base64.b64encode(access["ssl_ca_cert"].encode()).decode()
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": access["endpoint"], "certificate-authority-data": ca}}],
-        "users": [{"name": "u", "user": {"token": base64.b64decode(token).decode()}}],
-    }
-    return base64.b64encode(json.dumps(config).encode()).decode()
 
 
 @in_six
@@ -39,7 +22,7 @@ async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)
-    encoded = await a_kubeconfig(user, lab, cluster_id)
+    encoded = await admin_kubeconfig(user, lab, cluster_id)
     wanted = {"cloud_owner": "op", "cloud_region": "edge", "kubeconfig": encoded}
     region = (await user.call("POST", REGIONS, wanted)).must(201).json
     one = f"{REGIONS}/op/edge"

@@ -35,6 +35,21 @@ const TONES: Record<string, Tone> = {
   progressing: 'busy',
   problem: 'bad',
   unknown: 'warn',
+  READY: 'good',
+  DEGRADED: 'bad',
+  REMOVING: 'busy',
+  Pending: 'busy',
+  Reserved: 'good',
+  Bound: 'good',
+  Released: 'plain',
+  Failed: 'bad',
+  IDLE: 'good',
+  DELIVERING: 'busy',
+  WAITING: 'bad',
+  ready: 'good',
+  'not-ready': 'bad',
+  away: 'bad',
+  missing: 'bad',
 };
 // A form for each tone: colours alone are not seen by everyone.
 export const MARKS: Record<Tone, string> = { good: '✓', busy: '◔', bad: '✗', warn: '!', plain: '·' };
@@ -47,6 +62,9 @@ const WORDS: Record<string, string> = {
   asked: 'running',
   progressed: 'running',
   started: 'running',
+  'not-ready': 'not ready',
+  IDLE: 'all delivered',
+  WAITING: 'not accepted, tried again',
 };
 
 export function tone(state: string): Tone {

@@ -1,0 +1,1 @@
+function e(e,t){let n=setInterval(()=>{document.hidden||e()},t);return()=>clearInterval(n)}export{e as t};
