@@ -6,6 +6,7 @@ Heat checks them too, but only when the stack is created. Its regular expression
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -35,7 +36,10 @@ _MOST: Final = 1000
 """Values of ``allowed_values`` that are compared."""
 _LONGEST_PATTERN: Final = 200
 _LONGEST_NAME: Final = 100
-_PARTICULAR: Final = re.compile(r"\\[0-9AZzGKpPQE]")
+_PARTICULAR: Final = re.compile(r"\\[0-9AZzGKpPQE]|(?<!\\)\{(?![0-9]{1,4}(?:,[0-9]{0,4})?\})")
+_TIMES: Final = re.compile(r"\{(?:[0-9]+,)?([0-9]+)\}")
+_MOST_TIMES: Final = 4_000
+"""Repetitions inside repetitions: programs write an expression out for each."""
 _CUSTOM: Final[Mapping[str, str]] = {
     "nova.flavor": "a flavor", "nova.keypair": "a key pair", "nova.server": "a server", "glance.image": "an image", "neutron.network": "a network",
     "neutron.subnet": "a subnet", "neutron.port": "a port", "neutron.router": "a router", "neutron.security_group": "a security group",
@@ -179,7 +183,7 @@ def _constraints(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield name, rule
             elif name == "modulo" and isinstance(rule, Mapping):
                 step, offset = rule.get("step"), rule.get("offset", 0)
-                if isinstance(step, int) and isinstance(offset, int) and 0 <= offset < step:
+                if type(step) is int and type(offset) is int and 0 <= offset < step:
                     yield name, {"step": step, "offset": offset}
             elif name == "allowed_pattern" and isinstance(rule, str) and is_plain_pattern(rule):
                 yield name, f"^(?:{rule})$"
@@ -188,12 +192,18 @@ def _constraints(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def is_plain_pattern(pattern: str) -> bool:
-    """Return whether a regular expression means the same in all languages: without what begins with ``(?``, and without back references."""
+    """Return whether a regular expression means the same in all languages, and each can use it.
+
+    It is without what begins with ``(?``, back references, braces that are no numbers of repetitions, and repetitions without measure.
+    """
     if len(pattern) > _LONGEST_PATTERN or "(?" in pattern or _PARTICULAR.search(pattern):
+        return False
+    if math.prod(max(1, int(times)) for times in _TIMES.findall(pattern)) > _MOST_TIMES:
         return False
     try:
         re.compile(pattern)
-    except re.error:
+    # The others: a number of repetitions, or a nesting, that is beyond Python's.
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 

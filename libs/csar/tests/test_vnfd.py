@@ -16,7 +16,10 @@ from kubevnfm_csar.files import FolderFiles, external_path
 from kubevnfm_csar.manifest import META
 from kubevnfm_csar.package import read_package
 from kubevnfm_csar.vnfd.model import Vnfd
+from kubevnfm_csar.vnfd.parameters import OPERATIONS, declared_parameters
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
+from kubevnfm_csar.vnfd.topology import Node, Topology
+from kubevnfm_csar.vnfd.types import TypeTree
 from packages.package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
 
 
@@ -569,6 +572,18 @@ def test_initial_values_come_from_the_data_types(tmp_path: Path) -> None:
     values = vnfd_of(tmp_path).initial_values
     assert values.extensions == {"site": "here"}
     assert values.configurable_properties == {"isAutoscaleEnabled": False}
+
+
+def test_parameters_of_a_type_that_has_itself_are_bounded() -> None:
+    """API-163: a long text that is used in a thousand places too."""
+    own = {"type": "acme.Loop", "description": "x" * 100_000, "default": {"a": "y" * 100_000}}
+    loop = {"properties": {"one": own, "two": own, "many": {"type": "list", "entry_schema": {"type": "acme.Loop"}}}}
+    operation = {"inputs": {"additional_parameters": {"type": "acme.Loop"}}}
+    node = Node("VNF", "acme.Vnf", {}, {"interfaces": {"Vnflcm": {"operations": dict.fromkeys(OPERATIONS, operation)}}})
+    tree = TypeTree([{"data_types": {"acme.Loop": loop}}])
+    found = declared_parameters(Topology({}, file="", tree=tree, files=FolderFiles(Path())), node)
+    assert set(found["instantiate"]["properties"]) == {"one", "two", "many"}
+    assert len(json.dumps(found)) < 1_000_000
 
 
 @pytest.mark.parametrize(

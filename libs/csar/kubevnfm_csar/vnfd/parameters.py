@@ -6,10 +6,12 @@ nested too deep, are left open.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_secrets import is_secret_name
 
 from kubevnfm_csar.hot_parameters import is_plain_pattern
 from kubevnfm_csar.vnfd.topology import Node, Topology
@@ -25,6 +27,8 @@ _INTERFACE: Final = "Vnflcm"
 _DEEPEST: Final = 8
 _MOST: Final = 1000
 """Attributes of all operations of a flavour."""
+_LONGEST: Final = 500_000
+"""Characters of all their names, texts, constraints and defaults: a type can be used many times."""
 _SIMPLE: Final[Mapping[str, Any]] = {
     "string": "string", "integer": "integer", "float": "number", "boolean": "boolean", "timestamp": "string", "version": ["string", "number"],
     "scalar-unit.size": ["string", "number"], "scalar-unit.time": ["string", "number"], "scalar-unit.frequency": ["string", "number"],
@@ -44,14 +48,14 @@ def declared_parameters(topology: Topology, vnf: Node | None) -> dict[str, JsonO
     """Return the JSON Schema of additionalParams by the name of the operation, of those that declare something."""
     if vnf is None:
         return {}
-    budget = iter(range(_MOST))
+    making = _Making(topology.tree)
     found: dict[str, JsonObject] = {}
     bodies = list(_interfaces(topology.tree, vnf))
     for operation in OPERATIONS:
         kinds = (_kind(body, operation) for body in bodies)
         kind = next((each for each in kinds if each is not None), None)
         if kind is not None:
-            schema = _Making(topology.tree, budget).of_type(kind, 0)
+            schema = making.of_type(kind, 0)
             if schema.get("properties"):
                 found[operation] = schema
     return found
@@ -78,10 +82,12 @@ def _kind(body: JsonMapping, operation: str) -> str | None:
 
 
 class _Making:
-    """The making of one schema, within limits."""
+    """The making of the schemas of a flavour, within limits."""
 
-    def __init__(self, tree: TypeTree, budget: Iterator[int]) -> None:
-        self._tree, self._budget = tree, budget
+    def __init__(self, tree: TypeTree) -> None:
+        self._tree = tree
+        self._attributes, self._characters = _MOST, _LONGEST
+        """How many there can be further."""
 
     def of_type(self, kind: str, depth: int, definition: JsonMapping | None = None) -> JsonObject:
         """Return the schema of a value; ``definition``: of the property that has it."""
@@ -104,23 +110,45 @@ class _Making:
             found |= self._of_data(kind, depth)
         definitions = [one for ancestor in lineage for one in self._tree.definitions(ancestor)]
         for one in (*reversed(definitions), about):
-            found |= _described(one)
+            found |= self._within(_described(one))
             for name, rule in _constraints(one):
-                found |= _rule(name, rule, found.get("type"))
+                found |= self._within(_rule(name, self._typed(name, rule, simple), found.get("type")))
         return found
+
+    def _typed(self, name: str, rule: Any, kind: str | None) -> Any:
+        """Return a constraint with the values that it names as those of the type are: the text ``1`` in the place of the number."""
+        if name == "equal":
+            return self._tree.typed(rule, {"type": kind})
+        if name == "valid_values" and isinstance(rule, list):
+            return [self._tree.typed(one, {"type": kind}) for one in rule]
+        return rule
+
+    def _within(self, said: JsonObject) -> JsonObject:
+        """Return a part of a schema; nothing once all are too long."""
+        if self._characters > 0 and said:
+            self._characters -= len(json.dumps(said))
+        return said if self._characters > 0 else {}
 
     def _of_data(self, kind: str, depth: int) -> JsonObject:
         if depth > _DEEPEST:
             return {}
-        properties: JsonObject = {}
-        required = []
+        named: dict[str, JsonMapping] = {}
         for name, definition in self._tree.properties(kind).items():
-            if next(self._budget, None) is None:
+            self._attributes -= 1
+            self._characters -= len(name)
+            if self._attributes < 0 or self._characters < 0:
                 break
             # A request has no such names.
-            if name.startswith("$"):
-                continue
-            properties[name] = self._of(definition, depth + 1)
+            if not name.startswith("$"):
+                named[name] = definition
+        properties: JsonObject = {}
+        required = []
+        # After all names: a type that has itself takes the rest for its first attribute.
+        for name, definition in named.items():
+            found = self._of(definition, depth + 1)
+            # A refusal names the values that there can be.
+            hidden = ("enum", "const") if is_secret_name(name) else ()
+            properties[name] = {key: each for key, each in found.items() if key not in hidden}
             # TOSCA's default is true, and authors leave it out for what may be missing.
             if boolean(definition.get("required")) is True and definition.get("default") is None:
                 required.append(name)
@@ -132,7 +160,7 @@ class _Making:
             return {}
         found = self.of_type(kind, depth, definition)
         if definition.get("default") is not None:
-            found["default"] = self._tree.typed(definition["default"], definition)
+            found |= self._within({"default": self._tree.typed(definition["default"], definition)})
         return found
 
 

@@ -71,6 +71,14 @@ def requests() -> Iterator[tuple[str, Path]]:
 WITH_FORMS = tuple(dict.fromkeys(sample for sample, _ in requests()))
 
 
+def test_each_parameter_of_a_workload_cluster_has_its_own_title() -> None:
+    """API-163."""
+    found = instantiate_form(facts_of("cnf"))["properties"]["additionalParams"]["properties"]["capi"]["properties"]
+    titles = {name: each["title"] for name, each in found.items()}
+    assert titles["cluster_name"] == "Cluster name"
+    assert len(set(titles.values())) == len(titles)
+
+
 def test_the_request_of_each_sample_fits_the_form_of_its_package() -> None:
     """API-163: and each form is a valid schema."""
     found = {
@@ -303,7 +311,9 @@ HOT_VALUES: Sequence[Any] = (
         {"type": "string", "constraints": [{"length": "no object"}, "no object", {"allowed_pattern": "(a+)+"}]},
         {"type": "number", "constraints": {"range": {"min": "a", "max": True}}},
         {"type": "string", "constraints": [{"allowed_pattern": "[a-c]*"}, {"allowed_pattern": "(?=a).*"}, {"custom_constraint": "nova.flavor"}]},
-        {"type": "number", "constraints": [{"modulo": {"step": 7, "offset": 0}}]},
+        {"type": "string", "constraints": [{"allowed_pattern": "[a-z]{,3}"}, {"allowed_pattern": "a{99999999999999999999}"}]},
+        {"type": "string", "constraints": [{"allowed_pattern": "(a{1,999}){1,999}"}, {"allowed_pattern": "a{"}, {"allowed_pattern": r"a{1,3}\{?"}]},
+        {"type": "number", "constraints": [{"modulo": {"step": 7, "offset": 0}}, {"modulo": {"step": True}}]},
         {"type": "number", "constraints": [{"modulo": {"step": 2, "offset": 1}}, {"modulo": {"step": 0}}, {"modulo": [1]}]},
         {"type": ["string"], "constraints": [{"range": {"min": "a", "max": 1}}, {"allowed_values": []}]},
         "no object",
@@ -366,7 +376,8 @@ data_types:
       mode: {type: string, constraints: [{valid_values: [active, standby]}], default: active}
       peers: {type: list, entry_schema: {type: acme.datatypes.Peer}, constraints: [{max_length: 2}]}
       labels: {type: map, entry_schema: string}
-      admin_password: {type: string, default: in-clear}
+      admin_password: {type: string, default: in-clear, constraints: [{valid_values: [in-clear, other]}]}
+      release: {type: string, constraints: [{valid_values: [1, 2]}, {pattern: "[1-9]{,99999999999999999999}"}]}
 interface_types:
   acme.interfaces.Vnflcm:
     derived_from: tosca.interfaces.nfv.Vnflcm
@@ -391,13 +402,20 @@ async def test_parameters_that_the_vnfd_declares_are_part_of_forms_and_are_judge
     instance_id = await world.create(vnfdId=package["vnfdId"])
     form = await form_of(world, package["id"], "instantiate", instance_id)
     found = form["properties"]["additionalParams"]
-    assert list(found["properties"]) == ["site", "area", "mode", "peers", "labels", "admin_password"]
+    assert list(found["properties"]) == ["site", "area", "mode", "peers", "labels", "admin_password", "release"]
     assert "in-clear" not in str(form)
     assert found["properties"]["admin_password"]["writeOnly"]
     assert found["properties"]["area"]["description"] == "The number of the area"
     body = sample_request("vm", "instantiate")
     peer = {"host": "abc", "port": 1}
-    body["additionalParams"] = {"area": 0, "peers": [peer], "labels": {"a": "b"}, "site": "abc", "mode": "standby"}
+    body["additionalParams"] = {
+        "area": 0,
+        "peers": [peer],
+        "labels": {"a": "b"},
+        "site": "abc",
+        "mode": "standby",
+        "release": "2",
+    }
     places = [each[0] for each in broken(form, form, body) if each[0].startswith("/additionalParams/")]
     assert {
         f"/additionalParams/{each}" for each in ("area", "site", "mode", "peers", "peers[0]/host", "peers[0]/port")

@@ -81,7 +81,7 @@ def capi_schema() -> JsonObject:
     defaults = {name: field.default for name, field in ClusterTimeouts.model_fields.items()}
     properties: JsonObject = {
         **{name: {"type": "string", "enum": list(allowed)} for name, allowed in _CHOICES.items()},
-        **dict.fromkeys(_TEXTS, text),
+        **{name: dict(text) for name in _TEXTS},
         "callback_url": {**text, "maxLength": _LONGEST_URL},
         **{name: {"type": "boolean"} for name in _FLAGS},
         ADDONS: {"type": "array", "minItems": 1, "items": {"type": "string"}},

@@ -31,6 +31,7 @@ _MOST: Final = 500
 _MANIFESTS: Final = "Files/kubernetes/"
 _SHOWN: Final = frozenset({"default", "examples", "example"})
 """The keywords of a schema that show values."""
+_OF_SECRET: Final = _SHOWN | {"enum", "const"}
 _VALUES_ID: Final = "urn:kubevnfm:values"
 
 
@@ -214,7 +215,9 @@ def _without_secrets(node: Any, names: Collection[str]) -> Any:
 
 
 def _marked(schema: JsonObject) -> JsonObject:
-    found = {key: each for key, each in schema.items() if key not in _SHOWN}
+    found = {key: each for key, each in schema.items() if key not in _OF_SECRET}
+    if isinstance(found.get("items"), dict):
+        found["items"] = _marked(found["items"])
     is_text = "properties" not in schema and schema.get("type", "string") not in ("array", "object")
     return {**found, "writeOnly": True, "format": "password"} if is_text else found
 
