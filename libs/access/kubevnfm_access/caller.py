@@ -53,6 +53,8 @@ OPENID: Final = f"{LOGIN}/openid"
 """Logging in at the identity server; no caller has credentials before, and none needs them after."""
 SESSION: Final = "/kubevnfm/v1/session"
 """The caller's session, which each caller may begin and end."""
+_LEAVING: Final = ("DELETE", SESSION)
+"""The key of a session is enough to end it, so that one can log out without a role, and while the identity server is away."""
 PAGE: Final = "/ui"
 """The web page, whose files hold no data."""
 _SIGNED: Final = ("POST", CALLBACK_PATH)
@@ -90,8 +92,8 @@ def is_changing(method: str) -> bool:
 def is_open(method: str, path: str) -> bool:
     """Return whether a request needs no credentials of the public API (api.md 6.1)."""
     return (
-        path in {"/", LOGIN, PAGE}
-        or path == OPENID
+        path in {"/", LOGIN, PAGE, OPENID}
+        or (method, path) == _LEAVING
         or path.startswith((f"{PAGE}/", f"{OPENID}/"))
         or is_for_machines(method, path)
     )

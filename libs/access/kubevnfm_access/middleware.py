@@ -247,11 +247,16 @@ def admitted(gate: Gate, proxies: Proxies, sessions: Sessions | None = None) -> 
 
 
 def _session(request: web.Request, sessions: Sessions, proxies: Proxies) -> _Session | None:
-    """Return the session that the cookie names; None without a cookie, or where headers have credentials."""
+    """Return the session that carries a request; None if none does."""
+    key = session_key(request, proxies)
+    return None if key is None else _Session(sessions, key)
+
+
+def session_key(request: web.Request, proxies: Proxies) -> str | None:
+    """Return the key of the session that the cookie names; None without a cookie, or where headers have credentials."""
     if "Authorization" in request.headers or "X-Auth-Token" in request.headers:
         return None
-    key = key_of(request, is_tls=proxies.is_tls(request))
-    return None if key is None else _Session(sessions, key)
+    return key_of(request, is_tls=proxies.is_tls(request))
 
 
 async def _caller(

@@ -41,6 +41,8 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "consent_required": "the identity server needs a consent that was not given",
 }
 """The reasons that concern the person; every other one concerns the operator of the gateway."""
+_LATER: Final = ("temporarily_unavailable", "server_error", "slow_down")
+"""Codes that are no verdict about a login or a refresh token."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class OpenId:
     @property
     def host(self) -> str:
         """The host of the issuer, for people."""
-        return urlsplit(self._discovery.issuer).netloc
+        return urlsplit(self._discovery.issuer).netloc.rpartition("@")[2]
 
     async def begin(self, redirect_uri: str) -> tuple[Begun, str]:
         """Return a new login, and the address at the issuer to which it leads. Raises IdentityUnavailable."""
@@ -175,9 +177,15 @@ class OpenId:
     async def _asked(self, form: Mapping[str, str]) -> JsonMapping:
         answer = await self._post(await self._needed("token_endpoint"), form)
         body: JsonMapping = answer.body if isinstance(answer.body, dict) else {}
-        if answer.status != 200:
-            raise self._refusal(body.get("error"), body.get("error_description"))
-        return body
+        code = body.get("error")
+        if answer.status == 200 and body:
+            return body
+        # Its verdicts have a code (RFC 6749 5.2). Other answers are of a proxy before it, or ask to come again later.
+        if not isinstance(code, str) or code in _LATER or answer.status in {200, 429}:
+            raise IdentityUnavailable(
+                f"the identity server has answered {answer.status} without tokens: try again later"
+            )
+        raise self._refusal(code, body.get("error_description"))
 
     async def _post(self, address: str, form: Mapping[str, str]) -> IdentityAnswer:
         sent, headers = {**form}, {}
@@ -253,7 +261,8 @@ def _seconds(given: object) -> float | None:
         given = int(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
-    return float(given) if 0 <= given <= 10**10 else None
+    # Some issuers write 0 for "it does not say".
+    return float(given) if 0 < given <= 10**10 else None
 
 
 def _end_of(token: str) -> float | None:

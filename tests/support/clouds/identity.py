@@ -73,6 +73,8 @@ class Issuer:
     """Changes of the ID token."""
     granted: dict[str, Any] = field(default_factory=dict)
     """Changes of the answers at the token endpoint."""
+    instead: tuple[int, str] | None = None
+    """The status and body of other answers there."""
     forms: list[dict[str, str]] = field(default_factory=list)
     """The requests to the token endpoint."""
     revoked: list[str] = field(default_factory=list)
@@ -155,6 +157,9 @@ class Issuer:
     async def _token(self, request: web.Request) -> web.Response:
         self.is_asked.set()
         await self.is_free.wait()
+        if self.instead is not None:
+            status, body = self.instead
+            return web.Response(status=status, text=body)
         form = {name: str(value) for name, value in (await request.post()).items()}
         client = form.get("client_id", "")
         if (basic := request.headers.get("Authorization")) is not None:

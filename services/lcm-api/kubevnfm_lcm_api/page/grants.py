@@ -26,6 +26,8 @@ log = structlog.get_logger()
 
 _EARLY_S: Final = 60.0
 """How long before the end of a token it is renewed, so that a short outage of the issuer ends no session."""
+_LEAST_S: Final = 1.0
+"""The least time from one renewal to the next, of an issuer whose tokens have ended when they come, too."""
 _CLAIM_S: Final = 60.0
 """Longer than the issuer may take to answer and the database to store it."""
 _AGAIN_S: Final = 10.0
@@ -53,7 +55,7 @@ class Grants:
         if grant.lasts_s is not None:
             fields["tokenEndsAt"] = self._in(grant.lasts_s)
             if grant.refresh_token is not None:
-                fields["renewFrom"] = self._in(grant.lasts_s - min(_EARLY_S, grant.lasts_s / 3))
+                fields["renewFrom"] = self._in(max(_LEAST_S, grant.lasts_s - min(_EARLY_S, grant.lasts_s / 3)))
         return fields
 
     def read(self, session: Stored) -> Grant:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 from kubevnfm_access.caller import LOGIN, OPENID, SESSION
-from kubevnfm_access.middleware import ADMISSION, CALLER, PROXIES
+from kubevnfm_access.middleware import ADMISSION, CALLER, PROXIES, session_key
 from kubevnfm_access.sessions import give, key_of, take_back
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
@@ -108,14 +108,21 @@ class Login:
         return response
 
     async def end(self, request: web.Request) -> web.Response:
-        """DELETE session: end the session that carries the request; one of the identity server ends there, too."""
-        session, further = request[ADMISSION].session, None
-        if session is not None:
-            grant = await self._sessions.end_granted(session.key)
-            if grant is not None and self._openid is not None:
-                further = await self._openid.leave(request, grant)
+        """DELETE session: end the session of the cookie; one of the identity server ends there, too. Raises Forbidden.
+
+        Nothing but the cookie is judged, so that one can log out without a role, and while the identity server is away.
+        """
+        proxies, further = request.app[PROXIES], None
+        key = session_key(request, proxies)
+        if key is not None:
+            proxies.check_own_page(request)
+            ended = await self._sessions.end_known(key)
+            if ended is not None:
+                request[CALLER] = ended.caller  # for the audit log
+                if ended.grant is not None and self._openid is not None:
+                    further = await self._openid.leave(request, ended.grant)
         response = further or web.Response(status=204)
-        take_back(response, is_tls=request.app[PROXIES].is_tls(request))
+        take_back(response, is_tls=proxies.is_tls(request))
         return response
 
     def _there(self) -> OpenIdLogins:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -29,6 +31,16 @@ COLLECTION: Final = "page_sessions"
 INDEXES: Final = {COLLECTION: [Index(["expiresAt"]), Index(["user", "expiresAt"])]}
 MOST_OF_ONE: Final = 20
 """The most sessions of one user; a further login ends the oldest."""
+
+
+@dataclass(frozen=True, repr=False)
+class Ended:
+    """A session that has ended."""
+
+    caller: Caller
+    """The caller that it was begun by; its roles are not known any more."""
+    grant: Grant | None
+    """The tokens of an issuer that it had."""
 
 
 class StoredSessions:
@@ -76,16 +88,17 @@ class StoredSessions:
         """End the session, if there is one."""
         await self._store.delete(COLLECTION, _id_of(key))
 
-    async def end_granted(self, key: str) -> Grant | None:
-        """End the session, if there is one; return the grant that it had begun with, if it was one."""
+    async def end_known(self, key: str) -> Ended | None:
+        """End the session; return what it was, None if there is none."""
         found = await self._found(key)
-        await self.end(key)
-        if found is None or "grant" not in found.body:
+        if found is None:
             return None
-        try:
-            return self._grants.read(found)
-        except UnknownKey:
-            return None
+        await self._store.delete(COLLECTION, found.id)
+        mode, _, subject = found.body["user"].partition(" ")
+        grant = None
+        with suppress(UnknownKey):
+            grant = self._grants.read(found) if "grant" in found.body else None
+        return Ended(Caller(subject, mode, frozenset()), grant)
 
     async def remove_old(self) -> None:
         """Remove sessions that have expired."""

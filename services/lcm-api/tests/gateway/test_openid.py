@@ -371,6 +371,68 @@ async def test_a_session_ends_when_the_issuer_renews_it_no_more(tmp_path: Path) 
             assert not await world.store.find(COLLECTION, Query()), change
 
 
+async def test_an_answer_that_is_no_verdict_ends_no_session(tmp_path: Path) -> None:
+    """Those of a proxy in maintenance, of an issuer that limits requests, and its own word that it fails."""
+    clock = SetClock(datetime.now(UTC))
+    async with a_login(tmp_path, clock=clock) as (issuer, world):
+        headers = await logged_in(world)
+        clock.advance(250)
+        for status, body in (
+            (429, '{"error":"invalid_grant"}'),
+            (404, "<html>"),
+            (403, "[]"),
+            (200, "maintenance"),
+            (400, '{"error":"temporarily_unavailable"}'),
+        ):
+            issuer.instead = (status, body)
+            (await world.call("GET", SESSION, headers=headers)).must(200)
+            answer, cookie = await begun(world)
+            brought = await at_the_issuer(world, answer.json["address"])
+            (await answered(world, brought, cookie)).problem(503)
+            clock.advance(11)
+        issuer.instead = None
+        (await world.call("GET", SESSION, headers=headers)).must(200)
+        assert list(issuer.refresh_tokens) == [f"refresh-{len(issuer.forms)}"]
+
+
+async def test_a_token_that_has_ended_when_it_comes_is_not_renewed_without_end(tmp_path: Path) -> None:
+    """Issuers that write 0 seconds, and those that give no ID token at a renewal where it is the one that is judged."""
+    clock = SetClock(datetime.now(UTC))
+    async with a_login(tmp_path, clock=clock) as (issuer, world):
+        headers = await logged_in(world)
+        issuer.granted = {"expires_in": 0}
+        clock.advance(250)
+        (await world.call("GET", SESSION, headers=headers)).must(200)
+        assert len(issuer.forms) == 2
+    judged = {"page_login_judges": "id-token", "auth_bearer_audience": PAGE_CLIENT}
+    async with a_login(tmp_path, **judged, clock=clock) as (issuer, world):
+        issuer.claims = {"scope": "admin", "exp": int(clock.now().timestamp()) + 10}
+        headers = await logged_in(world)
+        issuer.granted = {"id_token": None}
+        clock.advance(700)
+        await world.call("GET", SESSION, headers=headers)
+        assert len(issuer.forms) == 2
+
+
+async def test_one_logs_out_without_a_role_and_while_the_issuer_is_away(tmp_path: Path) -> None:
+    clock = SetClock(datetime.now(UTC))
+    async with a_login(tmp_path, clock=clock) as (issuer, world):
+        for change in ("no role", "away"):
+            headers = await logged_in(world)
+            clock.advance(400)
+            if change == "away":
+                issuer.is_down = True
+                (await world.call("GET", SESSION, headers=headers)).problem(503)
+            else:
+                issuer.granted = {"access_token": issuer.token("x", sub="id-anna", azp=PAGE_CLIENT, client_id=None)}
+                (await world.call("GET", SESSION, headers=headers)).problem(403)
+                issuer.granted = {}
+            (await world.call("DELETE", SESSION, headers=headers)).problem(403)
+            ended = await world.call("DELETE", SESSION, headers={**headers, "Origin": world.url})
+            assert ended.status in {200, 204}
+            assert not await world.store.find(COLLECTION, Query()), change
+
+
 async def test_a_session_without_a_refresh_token_ends_with_its_token(tmp_path: Path) -> None:
     async with a_login(tmp_path) as (issuer, world):
         issuer.granted = {"refresh_token": None, "access_token": issuer.token("admin", exp=4_000_000_000)}
