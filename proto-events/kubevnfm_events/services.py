@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from kubevnfm_events.base import EVERY_SERVICE, Event, Facts
 
@@ -34,7 +33,7 @@ class ServiceReported(Event, kind="service.state.reported", by=EVERY_SERVICE):
     host: Name
     pid: int
     version: Name
-    started_at: datetime
+    started_at: AwareDatetime
     troubles: Annotated[tuple[Trouble, ...], Field(max_length=16)] = ()
     has_ended: bool = False
     """It is the last report: the process was stopped."""

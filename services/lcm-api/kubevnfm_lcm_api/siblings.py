@@ -95,13 +95,10 @@ class Siblings:
         if report.has_ended:
             return
         is_ready = _is_ready(report)
-        since = report.started_at if before is None else before.since if before.is_ready is is_ready else now
+        since = _since(report, before, now)
         # A process that was started again in its container has the old one's place.
         for process, each in list(self._heard.items()):
-            if (each.report.host, each.report.pid) == (
-                report.host,
-                report.pid,
-            ) and each.report.started_at < report.started_at:
+            if _place(each.report) == _place(report) and each.report.started_at < report.started_at:
                 del self._heard[process]
         # The last is the one that was heard last, so the first is the one that has been silent for the longest time.
         self._heard[report.process] = _Heard(report, now, is_ready, since)
@@ -114,7 +111,7 @@ class Siblings:
         before = self._heard.get(own.process)
         seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != own.process}
         is_ready = _is_ready(own)
-        since = own.started_at if before is None else before.since if before.is_ready is is_ready else now
+        since = _since(own, before, now)
         seen[own.process] = SeenProcess(own, "ready" if is_ready else "not-ready", since, now)
         named: dict[str, list[SeenProcess]] = {name: [] for name in services()}
         for each in seen.values():
@@ -144,6 +141,18 @@ class Siblings:
         if shown:
             return SeenService(name, "away", max(each.since for each in shown), shown)
         return SeenService(name, "missing" if self._hears(now) else "unknown", self._began_at, [])
+
+
+def _since(report: ServiceReported, before: _Heard | None, now: datetime) -> datetime:
+    """Return since when a process is in the state that it reports."""
+    if before is None:
+        return min(report.started_at, now)  # by its own clock, which may be ahead
+    return before.since if before.is_ready is _is_ready(report) else now
+
+
+def _place(report: ServiceReported) -> object:
+    """Return the place of a process, which one alone can have. In the network of the host each container has its name, and pid 1."""
+    return report.host, report.pid, report.services
 
 
 def _is_ready(report: ServiceReported) -> bool:

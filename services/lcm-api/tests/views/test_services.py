@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.contract import services
 from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import SeenService, Siblings
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 from worlds.lcm_world import World
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -82,6 +83,19 @@ async def test_a_killed_process_is_away_within_30_s_and_one_that_never_came_is_m
     assert (back.state, [each.report.process for each in back.processes]) == ("ready", ["v2"])
     await site.hear(again.model_copy(update={"has_ended": True}))
     assert (await site.service("vim-registry")).state == "missing"
+
+
+async def test_containers_in_the_network_of_their_host_do_not_take_each_others_place() -> None:
+    """Each has the host's name and pid 1; and the clock of one is a day ahead."""
+    site = Site()
+    first = report("k1", "infra-k8s", pid=1)
+    later = report("v1", "vim-registry", pid=1, started_at=START + timedelta(days=1))
+    for _ in range(2):
+        await site.hear(site.own, first, later)
+    seen = {name: await site.service(name) for name in ("infra-k8s", "vim-registry")}
+    assert {name: (each.state, each.since) for name, each in seen.items()} == dict.fromkeys(seen, ("ready", START))
+    with pytest.raises(ValidationError):
+        report("x", "infra-k8s", started_at=START.replace(tzinfo=None))
 
 
 async def test_a_gateway_that_hears_nothing_says_that_it_knows_nothing() -> None:
