@@ -61,6 +61,8 @@ def read_body(file: str | None) -> JsonObject:
     except UnicodeDecodeError:
         raise UsageFault(f"{source}: UTF-8 expected") from None
     documents = read_documents(text, source)
+    if not documents and text.strip():
+        return {}  # comments alone, as a template has them of which nothing was taken in
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise UsageFault(f"{source}: one document expected, which is an object")
     return documents[0]
@@ -100,8 +102,10 @@ def with_parameters(
         key, file = _pair(word, "--set-file")
         try:
             _put(parameters, _names(key), _bounded(Path(file)), key)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageFault(f"--set-file {printable(key)}: {error}") from error
+        except OSError as error:
+            raise UsageFault(f"--set-file {printable(key)}: {file}: {error.strerror}") from error
+        except UnicodeDecodeError:
+            raise UsageFault(f"--set-file {printable(key)}: {file}: UTF-8 expected") from None
     return {**body, name: parameters} if parameters else body
 
 

@@ -8,28 +8,30 @@ import re
 import threading
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubevnfm_cli import plugins
 from kubevnfm_cli.commands import VERBS
+
+if TYPE_CHECKING:
+    from kubevnfm_cli.call import Parser
 
 LIMIT_S: Final = 1.0
 """The longest time for what the gateway knows."""
 _MOST: Final = 200
 _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 """A word that means nothing else to a shell; others are not offered, as names come from anyone."""
-_NOUN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("instantiate", "scale", "heal", "operate", "change-package", "modify", "terminate", "drift", "events"), "vnf"
-    ),
-    **dict.fromkeys(("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs"), "op"),
-}
-"""The kind of things whose ids a verb takes."""
-_WITH_NOUN: Final = ("get", "describe", "delete")
+_OF_VNF: Final = ("instantiate", "scale", "heal", "operate", "change-package", "modify", "terminate", "drift")
+_OF_OPERATION: Final = ("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs")
+_WITH_NOUN: Final = ("get", "describe", "delete", "create")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "config": ("view", "use-context", "set-context", "delete-context"),
     "completion": ("bash", "zsh", "fish"),
 }
+_VALUES: Final[Mapping[str, str]] = {
+    "--package": "pkg", "--instance": "vnf", "--vim": "vim", "--vnf": "vnf", "--op": "op",
+}  # fmt: skip
+"""The kind of things that an option names."""
 
 
 def candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -50,38 +52,84 @@ def _all(before: Sequence[str], begun: str, environment: Mapping[str, str]) -> I
     verb = next((word for word in before if word in VERBS), None)
     if verb is None:
         is_first = not [word for word in before if not word.startswith("-")]
-        return [*VERBS, *plugins.names(environment)] if is_first or previous.startswith("-") else ()
-    after = before[before.index(verb) + 1 :]
+        if before == ["help"]:
+            return VERBS
+        return ["help", *VERBS, *plugins.names(environment)] if is_first or previous.startswith("-") else ()
     if begun.startswith("-"):
         return _options(verb)
-    if previous in ("-f", "--file"):
-        return ()  # the shell knows its files
-    if previous in ("--package", "--instance"):
-        return _live("pkg" if previous == "--package" else "vnf", before, environment)
-    return _arguments(verb, [word for word in after if not word.startswith("-")], before, environment)
+    if previous in _VALUES:
+        return _live(_VALUES[previous], before, environment)
+    if previous in _with_value(verb):
+        return ()  # a file, which the shell knows, or any text
+    return _arguments(verb, _given(verb, before[before.index(verb) + 1 :]), begun, before, environment)
 
 
-def _arguments(verb: str, given: Sequence[str], before: Sequence[str], environment: Mapping[str, str]) -> Iterable[str]:
+def _given(verb: str, words: Sequence[str]) -> list[str]:
+    """Return the words that are neither options nor their values."""
+    valued = _with_value(verb)
+    return [
+        word
+        for place, word in enumerate(words)
+        if not word.startswith("-") and (place == 0 or words[place - 1] not in valued)
+    ]
+
+
+def _arguments(
+    verb: str, given: Sequence[str], begun: str, before: Sequence[str], environment: Mapping[str, str]
+) -> Iterable[str]:
     if verb in _WORDS:
         is_name = verb == "config" and len(given) == 1
         return _contexts(environment) if is_name else _WORDS[verb] if not given else ()
     if verb == "explain":
-        from kubevnfm_cli.verbs.explain import OPERATIONS, SITE
+        from kubevnfm_cli.verbs.explain import KINDS, OPERATIONS, SITE
 
-        return () if given else (SITE, *OPERATIONS)
-    if verb in _WITH_NOUN:
-        from kubevnfm_cli.nouns import NOUNS
+        if given:
+            return _live("pkg", before, environment) if given[0] in OPERATIONS and len(given) == 1 else ()
+        return (SITE, *KINDS, *OPERATIONS)
+    if verb in _OF_VNF:
+        states = ("start", "stop") if verb == "operate" and len(given) == 1 else ()
+        return states if given else _live("vnf", before, environment)
+    if verb not in (*_WITH_NOUN, *_OF_OPERATION):
+        return ()
+    return _things(verb, given, begun, before, environment)
 
-        return _live(given[0], before, environment) if given else [noun.name for noun in NOUNS]
-    return _live(_NOUN[verb], before, environment) if verb in _NOUN else ()
+
+def _things(
+    verb: str, given: Sequence[str], begun: str, before: Sequence[str], environment: Mapping[str, str]
+) -> Iterable[str]:
+    """Return nouns, and what there is of one: behind it as a word, or behind its slash."""
+    from kubevnfm_cli.nouns import NOUNS, WORDS
+
+    # An operation is not created, but started by verbs of its own.
+    names = [noun.name for noun in NOUNS if (verb, noun.name) != ("create", "op")]
+    known = ("op", "vnf") if verb in _OF_OPERATION else names
+    word, slash, _ = (given[0] if given else begun).partition("/")
+    noun = WORDS[word].name if word in WORDS else ""
+    if slash and not given:
+        return [f"{word}/{one}" for one in _live(noun, before, environment)] if noun in known else ()
+    if not given:
+        return (*known, *(_live("op", before, environment) if verb in _OF_OPERATION else ()))
+    if noun not in known or slash or verb == "create":
+        return ()
+    is_last = verb not in ("get", "delete") and len(given) > 1
+    return () if is_last else _live(noun, before, environment)
 
 
-def _options(verb: str) -> Iterable[str]:
+def _parser(verb: str) -> Parser:
     from kubevnfm_cli.call import Parser
 
     parser = Parser(verb, VERBS[verb].summary)
     importlib.import_module(VERBS[verb].module).arguments(parser)
-    return [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+    return parser
+
+
+def _with_value(verb: str) -> set[str]:
+    """Return the options of a verb that a value follows."""
+    return {option for action in _parser(verb)._actions if action.nargs != 0 for option in action.option_strings}
+
+
+def _options(verb: str) -> Iterable[str]:
+    return [option for action in _parser(verb)._actions for option in action.option_strings if option.startswith("--")]
 
 
 def _contexts(environment: Mapping[str, str]) -> Iterable[str]:

@@ -43,7 +43,7 @@ def write_tables(path: Path, content: Mapping[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         # A file that cannot be read again does not replace one that could.
-        read_contexts(draft)
+        read_contexts(path, draft)
         draft.replace(path)
     except OSError as error:
         raise UsageFault(f"{path}: {error.strerror}") from error

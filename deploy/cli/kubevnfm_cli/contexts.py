@@ -93,15 +93,16 @@ def config_path(environment: Mapping[str, str]) -> Path:
     return folder / "kubevnfm" / "config.toml"
 
 
-def read_contexts(path: Path) -> Contexts:
-    """Return the contexts of a file; none if it does not exist. Raises UsageFault."""
-    if not path.exists():
+def read_contexts(path: Path, draft: Path | None = None) -> Contexts:
+    """Return the contexts of a file; none if it does not exist. ``draft``: has what will be in it. Raises UsageFault."""
+    source = draft or path
+    if not source.exists():
         return Contexts(None, {})
     import tomllib
 
     try:
-        _check_writers(path)
-        with path.open("rb") as file:
+        _check_writers(source)
+        with source.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise UsageFault(f"{path}: at most 1 MiB expected")

@@ -143,7 +143,7 @@ class Stream:
     def _away(self, reason: str) -> None:
         if not self._is_away:
             self._is_away = True
-            self._trouble(f"connection lost: {reason}; the operation is not affected; trying again")
+            self._trouble(f"connection lost: {reason}; trying again")
 
 
 def _header(text: str | None) -> str | None:

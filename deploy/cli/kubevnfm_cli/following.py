@@ -27,6 +27,7 @@ _REMEMBERED: Final = 2000
 _AGAIN_S: Final = 3.0
 """A worker says often that it waits; the state, which has the cause, is read at most once in that time."""
 _PAUSE_S: Final = 0.5
+_UNAFFECTED: Final = "the operation is not affected"
 
 
 class Show(Protocol):
@@ -68,7 +69,7 @@ def follow(gateway: Gateway, operation_id: str, show: Show, *, is_begun: bool = 
         gateway,
         {"operation": operation_id},
         after=str(after) if after else None,
-        trouble=show.trouble,
+        trouble=lambda text: show.trouble(text if text == AGAIN else f"{text}; {_UNAFFECTED}"),
         is_known=True,
     )
     seen: dict[str, None] = {}
@@ -104,7 +105,7 @@ def _accepted(gateway: Gateway, operation_id: str, show: Show) -> Operation:
     is_away = False
     while (operation := _read_again(gateway, operation_id)) is None:
         if not is_away:
-            show.trouble("the gateway does not answer now; the operation is not affected; trying again")
+            show.trouble(f"the gateway does not answer now; trying again; {_UNAFFECTED}")
         is_away = True
         gateway.pause(_PAUSE_S)
     if is_away:

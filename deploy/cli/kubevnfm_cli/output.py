@@ -150,11 +150,13 @@ class Grid:
         self._widths: list[int] = []
 
     def text(self, items: Sequence[JsonObject]) -> str:
-        """Return lines for things; the first ones have the titles above, and decide how wide the columns are."""
+        """Return lines for things; the first ones have the titles above, and decide which columns there are."""
         is_first = not self._widths
         rows = [[_cell(column.value(one), self._limit) for column in self._columns] for one in items]
         if is_first:
             rows = self._fit(rows)
+        else:
+            self._grow(rows)
         lines = [self._row(row) for row in rows]
         if is_first:
             titles = [column.title for column in self._columns]
@@ -192,6 +194,18 @@ class Grid:
                 self._widths[0] = _SHORT_ID
             self._shrink(lambda column, width: min(width, max(len(column.title), _NARROW + 4 * column.is_state)))
         return rows
+
+    def _grow(self, rows: Sequence[Sequence[str]]) -> None:
+        """Make room for longer texts of later lines; in a terminal as much as there is, first for states."""
+        before, wanted = self._widths, self._wanted(rows)
+        self._widths = [max(pair) for pair in zip(before, wanted, strict=True)]
+        if self._has_short_ids:
+            self._widths[0] = _SHORT_ID
+        if self._is_bounded:
+            widths = iter(before)
+            self._shrink(lambda column, width: max(next(widths), width if column.is_state else 0))
+            widths = iter(before)
+            self._shrink(lambda column, width: next(widths))
 
     def _wanted(self, rows: Sequence[Sequence[str]]) -> list[int]:
         return [

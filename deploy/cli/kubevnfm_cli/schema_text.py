@@ -150,8 +150,9 @@ def lines(schema: Schema, form: Form, title: str, *, depth: int, width: int) -> 
         yield ""
         yield "fields:"
         yield from _fields(inner, form, "  ", depth, width)
-    for choice in dict.fromkeys(form.choices()):
-        yield ""
+    for index, choice in enumerate(dict.fromkeys(form.choices())):
+        if index == 0:
+            yield ""
         yield f"with {printable(choice)} some fields differ: --with {printable(choice)}"
 
 
@@ -235,7 +236,7 @@ def type_of(schema: Schema, form: Form, depth: int = 0) -> str:
         return " or ".join(dict.fromkeys(type_of(form.resolved(each), form, depth + 1) for each in choices))
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = " or ".join(map(str, kind))
+        return " or ".join(dict.fromkeys(type_of({**schema, "type": each}, form, depth + 1) for each in kind))
     if kind == "array":
         return f"list of {type_of(form.resolved(schema.get('items', {})), form, depth + 1)}"
     if kind == "object" or (kind is None and properties_of(schema)):

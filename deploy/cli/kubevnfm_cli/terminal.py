@@ -126,14 +126,19 @@ class Screen:
             self.stream.flush()
             return
         import shlex
+        import signal
         import subprocess
 
         environment = {"LESS": "FRX", "LESSSECURE": "1", **self._environment}
+        # Ctrl-C is for the pager: if it were killed here, the terminal would stay as it has set it.
+        before = signal.signal(signal.SIGINT, lambda *_: None)
         try:
             subprocess.run(shlex.split(pager), input=text.encode(), env=environment, check=False)  # noqa: S603
         except (OSError, ValueError):  # no such program, or quotes without an end
             self.stream.write(text)
             self.stream.flush()
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def _has_colours(is_terminal: bool, environment: Mapping[str, str]) -> bool:

@@ -13,13 +13,14 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import pytest
 import yaml
 from callers.command_line import Output, kubevnfm, run_here
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubevnfm_cli import contexts, jsonpath, terminal, yaml_text
+from kubevnfm_cli import contexts, jsonpath, output, terminal, yaml_text
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import Fault, UsageFault
 from worlds.lcm_world import World
@@ -267,6 +268,36 @@ def test_a_long_text_is_shown_by_the_pager_or_without_it(pager: str, tmp_path: P
     screen.page(text, no_pager=True)
     screen.page("short\n")
     assert out.getvalue().endswith("line\\x1b[2J\nshort\n")
+
+
+def test_ctrl_c_is_for_the_pager_which_sets_the_terminal_back_itself(tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\nkill -INT $PPID\ncat > {shown}\n")
+    pager.chmod(0o700)
+    screen = terminal.Screen(Output(is_terminal=True), {"PAGER": str(pager), "PATH": os.environ["PATH"]})
+    screen.page("line\n" * 30)
+    assert shown.read_text() == "line\n" * 30
+
+
+def test_later_lines_of_a_table_get_the_room_that_there_is() -> None:
+    columns = [
+        output.Column("ID", lambda one: "7"),
+        output.Column("NAME", lambda one: one["name"]),
+        output.Column("STATE", lambda one: one["state"], is_state=True),
+    ]
+    short, long = {"name": "web", "state": "ok"}, {"name": "a-much-longer-name", "state": "progressing"}
+    for width, expected in [
+        (80, "7   a-much-longer-name  progressing\n"),
+        (24, "7   a-much…  progressing\n"),
+        (16, "7   a-m…  progr…\n"),
+    ]:
+        screen = terminal.Screen(Output(is_terminal=True), {"NO_COLOR": "1"})
+        with patch.object(terminal.Screen, "columns", width):
+            grid = output.Grid(screen, columns, is_wide=False)
+            assert grid.text([short]) == "ID  NAME  STATE\n7   web   ok\n"
+            assert grid.text([long]) == expected
+            assert grid.text([short]).split() == ["7", "web", "ok"]
 
 
 @settings(deadline=None)

@@ -84,7 +84,7 @@ async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: 
     assert [json.loads(line)["operation"] for line in operations] == ["TERMINATE", "MODIFY_INFO", "INSTANTIATE"]
     assert (await run(vm, "drift")).out == ""
     assert (await run(vm, "delete", "vnf", "web2", "--dry-run")).out == f"vnf/{instance} would be deleted\n"
-    assert (await run(vm, "delete", "vnf", "web2")).out == f"vnf/{instance}\n"
+    assert (await run(vm, "delete", "vnf", "web2", instance)).out == f"vnf/{instance}\n"
     assert (await run(vm, "get", "vnf")).err == "nothing found\n"
 
 
@@ -165,6 +165,7 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("scale", "absent", "--out", "0", "--aspect", "a"), 2, "at least 1 step expected"),
         (("scale", "absent"), 2, "--aspect ID with --out STEPS"),
         (("scale", "absent", "--to", "a=b"), 2, "ASPECT=LEVEL expected"),
+        (("scale", "absent", "--to", "a=1", "--to", "a=2"), 2, "an aspect is given twice"),
         (("operate", "absent"), 2, "start or stop expected"),
         (("modify", "absent"), 2, "nothing to modify"),
         (("create", "vnf"), 2, "--package PKG or --vnfd ID expected"),
@@ -174,6 +175,9 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("get", "alarm"), 2, "there are no alarms"),
         (("get", "vnf,op", "-o", "json"), 2, "-o json is for one noun"),
         (("get", "all", "--where", "a=b"), 2, "several nouns have no ID"),
+        (("get", "vnf,op", "--limit", "0"), 2, "at least 1 expected"),
+        (("get", "vnf,op", "--timeout", "1s"), 2, "--timeout is for --watch"),
+        (("get", "vnf", "--output-watch-events"), 2, "--output-watch-events is for --watch"),
         (("describe", "web"), 2, "as in describe vnf web"),
         (("heal", "absent", "--set", "s3cret"), 2, "--set: KEY=VALUE expected"),
         (("wait", "op", "00000000-0000-4000-8000-000000000000"), 1, "404: "),
@@ -245,6 +249,9 @@ def test_a_file_with_a_fault_is_named_with_line_and_column(tmp_path: Path) -> No
     file.write_text("a: 1\nb: [\n")
     with pytest.raises(UsageFault, match=rf"{file}:3:1: "):
         read_body(str(file))
-    file.write_text("- 1\n")
-    with pytest.raises(UsageFault, match="which is an object"):
-        read_body(str(file))
+    for text in ("- 1\n", ""):
+        file.write_text(text)
+        with pytest.raises(UsageFault, match="which is an object"):
+            read_body(str(file))
+    file.write_text('# cause: ""  # of a template\n')
+    assert read_body(str(file)) == {}

@@ -37,7 +37,7 @@ def run(call: Call) -> int:
     if noun.name == "op":
         raise UsageFault("an operation cannot be deleted; cancel stops it")
     # All names are found before anything is deleted.
-    found = [lists.resolve(call.gateway, noun, one, least=lists.LEAST_TO_END) for one in wanted]
+    found = dict.fromkeys(lists.resolve(call.gateway, noun, one, least=lists.LEAST_TO_END) for one in wanted)
     for one in found:
         if not given.dry_run:
             _delete(call.gateway, noun, one)

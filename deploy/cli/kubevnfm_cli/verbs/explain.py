@@ -12,7 +12,7 @@ from kubevnfm_cli.forms import form_of, package_of
 from kubevnfm_cli.gateway import path_of
 from kubevnfm_cli.json_types import read_json
 from kubevnfm_cli.names import did_you_mean
-from kubevnfm_cli.nouns import WORDS, noun_of
+from kubevnfm_cli.nouns import WORDS, Noun, noun_of
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import printable
 
@@ -69,9 +69,11 @@ kubevnfm create -f. The others show what a request can have for a package, and f
 def run(call: Call) -> int:
     """Show the fields of a form."""
     what, *names = call.given.what.split(".")
-    schema = _site() if what == SITE else _form(call, what)
+    schema = _site(call) if what == SITE else _form(call, what)
     chosen = {name: values[-1] for name, values in lists.pairs(call.given.chosen, "--with").items()}
     form = schema_text.Form(schema, chosen)
+    for name in chosen:
+        schema_text.found(form, [name])
     part = schema_text.found(form, names)
     if call.given.template:
         if names:
@@ -87,31 +89,43 @@ def run(call: Call) -> int:
     return DONE
 
 
-def _kind_of(word: str) -> str | None:
-    """Return the gateway's word for the form of a noun; None for another word."""
-    noun = WORDS.get(word)
-    return None if noun is None else KINDS.get(noun.name)
-
-
-def _site() -> Mapping[str, Any]:
+def _site(call: Call) -> Mapping[str, Any]:
     from importlib.resources import files
 
+    _without_package(call, SITE)
     text = files("kubevnfm_cli.site").joinpath("site.schema.json").read_text(encoding="utf-8")
     schema: Mapping[str, Any] = read_json(text, "site.schema.json")
     return schema
 
 
+def _without_package(call: Call, what: str) -> None:
+    if call.given.of or call.given.package or call.given.instance:
+        raise UsageFault(f"explain {printable(what)}: its form needs no package and no instance")
+
+
+def _form_of_noun(call: Call, noun: Noun) -> Mapping[str, Any]:
+    """Return the form of what ``create NOUN -f`` takes: a VIM without the ``vim`` around it."""
+    _without_package(call, noun.name)
+    schema = call.gateway.get(path_of("kubevnfm", "v1", "forms", KINDS[noun.name])).object()
+    inner = schema_text.properties_of(schema).get(noun.inside)
+    if not isinstance(inner, Mapping):
+        return schema
+    return {**{name: schema[name] for name in ("$schema", "$defs") if name in schema}, **inner}
+
+
 def _form(call: Call, what: str) -> Mapping[str, Any]:
     operation = OPERATIONS.get(what) or (what if what in OPERATIONS.values() else None)
     if operation is None:
-        kind = _kind_of(what)
-        if kind is not None:
-            return call.gateway.get(path_of("kubevnfm", "v1", "forms", kind)).object()
+        noun = WORDS.get(what)
+        if noun is not None and noun.name in KINDS:
+            return _form_of_noun(call, noun)
         known = [SITE, *KINDS, *OPERATIONS]
         raise UsageFault(f"{printable(what)}: site, a noun or an operation expected{did_you_mean(what, known)}")
     instance_id = None
     if call.given.instance:
         instance_id = lists.resolve(call.gateway, noun_of("vnf"), call.given.instance)
+    if call.given.package and call.given.of:
+        raise UsageFault("the package is named twice: PACKAGE or --package expected")
     package = call.given.package or call.given.of
     if package:
         package_id = lists.resolve(call.gateway, noun_of("pkg"), package)

@@ -43,21 +43,22 @@ def arguments(parser: Parser) -> None:
 
 def run(call: Call) -> int:
     """List, or show some."""
-    if call.given.noun == _ALL or "," in call.given.noun:
-        return _lists(call)
-    word, _, identifier = call.given.noun.partition("/")
-    noun, given = noun_of(word), call.given
-    wanted = [identifier, *given.ids] if identifier else given.ids
+    given = call.given
     is_watch = given.watch or given.watch_only
+    if given.limit is not None and given.limit < 1:
+        raise UsageFault("--limit: at least 1 expected")
+    if not is_watch and (given.timeout is not None or given.output_watch_events):
+        raise UsageFault(f"{'--timeout' if given.timeout is not None else '--output-watch-events'} is for --watch")
+    if given.noun == _ALL or "," in given.noun:
+        return _lists(call)
+    word, _, identifier = given.noun.partition("/")
+    noun = noun_of(word)
+    wanted = [identifier, *given.ids] if identifier else given.ids
     limit = given.limit
     if limit is None:
         limit = lists.MOST if call.format.is_for_people or is_watch else lists.ALL
-    if limit < 1:
-        raise UsageFault("--limit: at least 1 expected")
     if wanted and given.where:
         raise UsageFault("--where is for lists, which have no ID")
-    if given.timeout is not None and not is_watch:
-        raise UsageFault("--timeout is for --watch")
     if is_watch:
         return _watch(call, noun, wanted, limit)
     if not wanted:

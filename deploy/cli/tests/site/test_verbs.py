@@ -98,6 +98,22 @@ async def test_the_form_of_a_request_is_explained_for_its_package(world: World) 
     assert "Five masters, four workers" in (await kubevnfm(world.url, "explain", *level)).out
     assert (await kubevnfm(world.url, "explain", "instantiate")).code == 2
     assert "did you mean scale?" in (await kubevnfm(world.url, "explain", "scle")).err
+    # The fields that `create vim -f` takes.
+    vim = await kubevnfm(world.url, "explain", "vim", "--depth", "2", "--with", "type=openstack")
+    assert "  auth_url <text, required>\n" in vim.out
+    assert "    application_credential_id <text>\n" in vim.out
+    assert "with type=kubernetes some fields differ" in vim.out
+    assert "\n  ssl_ca_cert: " in (
+        await kubevnfm(world.url, "explain", "vim", "--template", "--with", "type=kubernetes")
+    ).out.replace("# ", "")
+    # Nothing that is given is left out without a word.
+    for words in (
+        ["site", "x"],
+        ["vim", "--instance", instance_id],
+        ["scale", "a", "--package", "b"],
+        ["vim", "--with", "typ=x"],
+    ):
+        assert (await kubevnfm(world.url, "explain", *words)).code == 2, words
 
 
 # --- config -----------------------------------------------------------------------------------------------------------
@@ -144,6 +160,8 @@ def test_a_context_that_could_not_be_used_is_not_written(tmp_path: Path) -> None
     before = file.read_bytes()
     assert "login" in config(tmp_path, "set-context", "plant", "--url", "http://ada:pw@host", code=2)
     assert "pw" not in config(tmp_path, "set-context", "plant", "--url", "ftp://host", code=2)
+    said = config(tmp_path, "set-context", "plant", "--proxy", "http://ada:pw@host", code=2)
+    assert said.startswith(f"kubevnfm: {file}: contexts.plant.proxy: ")
     assert file.read_bytes() == before
     file.write_text('[contexts.x]\nurl = "http://h"\ntoken = "s3cret"\n')
     assert "s3cret" not in config(tmp_path, "view", code=2)
@@ -166,14 +184,35 @@ def test_verbs_options_and_nouns_are_completed_without_a_gateway() -> None:
     assert completing.candidates(["get", "-o", "js"], environment) == ["json", "jsonl", "jsonpath="]
     assert completing.candidates(["config", "use"], environment) == ["use-context"]
     assert completing.candidates(["get", "vnf", ""], environment) == []
+    assert completing.candidates(["operate", "web", "st"], environment) == ["start", "stop"]
+    assert completing.candidates(["create", "v"], environment) == ["vnf", "vim", "volume"]
+    assert completing.candidates(["explain", "vo"], environment) == ["volume"]
+    assert completing.candidates(["wait", "v"], environment) == ["vnf"]
+    assert completing.candidates(["help", "ups"], environment) == []
+    assert completing.candidates(["help", "upl"], environment) == ["upload"]
 
 
 async def test_names_and_ids_come_from_the_gateway_and_hostile_ones_do_not(world: World) -> None:
     await world.sample()
     good, bad = await world.create(vnfInstanceName="web-1"), await world.create(vnfInstanceName="$(reboot)")
-    ran = await kubevnfm(world.url, "completion", "--words", "instantiate", "")
-    assert set(ran.out.split()) >= {"web-1", good, bad}
-    assert "reboot" not in ran.out
+    package = (await kubevnfm(world.url, "get", "pkg", "-o", "jsonpath={.items[0].id}")).out.strip()
+    world.vims.add("vim-9", "openstack")
+    things = {"web-1", good, bad}
+    for words, expected in [
+        (["instantiate", ""], things),
+        (["instantiate", "--timeout", "9s", ""], things),
+        (["wait", "vnf", ""], things),
+        (["get", "vnf/"], {f"vnf/{one}" for one in things}),
+        (["explain", "instantiate", ""], {package}),
+        (["change-package", "web-1", "--package", ""], {package}),
+        (["instantiate", "web-1", "--vim", "vim-9"], {"vim-9"}),
+        # Any text, and what is complete.
+        (["heal", "web-1", "--vnfc", ""], set()),
+        (["wait", "vnf", "web-1", ""], set()),
+        (["operate", "web-1", "stop", ""], set()),
+    ]:
+        ran = await kubevnfm(world.url, "completion", "words", *words)
+        assert set(ran.out.split()) == expected, words
 
 
 async def test_a_gateway_that_is_slow_delays_no_completion() -> None:
@@ -190,8 +229,8 @@ async def test_a_gateway_that_is_slow_delays_no_completion() -> None:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         began = time.monotonic()
-        ran = await kubevnfm(f"http://127.0.0.1:{runner.addresses[0][1]}", "completion", "--words", "why", "")
-        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        ran = await kubevnfm(f"http://127.0.0.1:{runner.addresses[0][1]}", "completion", "words", "why", "")
+        assert (ran.code, ran.out, ran.err) == (0, "op\nvnf\n", "")
         assert time.monotonic() - began < 10 * completing.LIMIT_S
     finally:
         is_over.set()
@@ -225,7 +264,7 @@ _PLAIN: Final = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-c
 def test_the_script_of_a_shell_completes_in_it(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: `make servers` installs it")
-    name = [] if shell == "fish" else [shell]
+    name = ["--"] if shell == "fish" else [shell]
 
     def completed(begun: str) -> list[str]:
         words = [shell, *_PLAIN[shell], _COMPLETIONS[shell], *name, begun]
@@ -239,6 +278,7 @@ def test_the_script_of_a_shell_completes_in_it(shell: str, tmp_path: Path) -> No
 
     assert sorted(completed("")) == ["delete-context", "set-context", "use-context", "view"]
     assert completed("us") == ["use-context"]
+    assert "--certificate" in completed("--")
 
 
 # --- doctor and top ---------------------------------------------------------------------------------------------------
