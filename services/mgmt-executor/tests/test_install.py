@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -307,12 +309,19 @@ async def test_a_machine_that_never_answers_is_named_after_the_time_limit(lab: M
         await lab.run(lab.command(nodes, changes={"x_timeouts": {"ssh_ready": 1}}))
 
 
-async def test_the_phase_waits_for_a_machine_that_boots_slowly(lab: MgmtLab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_phase_waits_for_a_machine_that_boots_slowly_and_for_a_lock_of_dpkg(
+    lab: MgmtLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.BOOTS_S", 0.0)
     nodes = await lab.boot_cluster(workers=1)
     await lab.machines.stop(nodes[1].server_id)
     work = asyncio.create_task(lab.run(lab.command(nodes)))
     async with asyncio.timeout(300):
+        await lab.begun("prepare", "master10")
+        with (lab.machine(nodes[0]).root / "var/lib/dpkg/lock-frontend").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = "Could not get lock /var/lib/dpkg/lock-frontend: it is held by process "
+            await lab.until(lambda: any(n.message.startswith(f"{held}{os.getpid()} (") for n in lab.news))
         await lab.begun("admin", "master10")  # the master does not wait for the worker
         await lab.until(lambda: any((n.task, n.node, n.state) == ("reach", "worker20", "progressed") for n in lab.news))
     (waits,) = [n.message for n in lab.news if (n.task, n.state) == ("reach", "progressed")]

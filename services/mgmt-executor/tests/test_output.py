@@ -70,6 +70,8 @@ def test_the_last_lines_skip_empty_ones() -> None:
     output.add(b"\n".join(b"line %d" % number for number in range(30)) + b"\n\n  \nlast")
     assert output.last_lines().splitlines()[-1] == "last"
     assert len(output.last_lines().splitlines()) == 12
+    output.add(b"".join(b"%d%s\n" % (n, b"x" * 500) for n in range(12)))
+    assert output.last_lines() == "\n".join(f"{n}{'x' * 500}" for n in (9, 10, 11)), "none is cut"
 
 
 def test_the_end_of_output_has_so_many_bytes_and_no_half_character() -> None:

@@ -17,6 +17,7 @@ LONGEST_LINE: Final = 16 * 1024
 """A longer line is cut into pieces of this size, so that output without line ends cannot fill the memory."""
 LONGEST_WAIT: Final = 500
 LAST_LINES: Final = 12
+LAST_CHARS: Final = 2000
 AFTER_FAILURE: Final = "==== what the machine shows after the failure ===="
 """The install script's line behind which it shows what an engineer would look at: the cause stands before it."""
 _WAITS: Final = re.compile(r"[a-z_]{1,40}: waits:(?: (.*))?")
@@ -76,6 +77,10 @@ class CollectedOutput:
         return self.text().rstrip().encode()[-limit_bytes:].decode("utf-8", "ignore")
 
     def last_lines(self) -> str:
-        """Return the last non-empty lines, for an error; none of those that a script shows after its failure."""
+        """Return the last non-empty lines, whole ones if one fits, for an error; none of those that a script shows after its failure."""
         lines = [line for line in self.text().partition(AFTER_FAILURE)[0].splitlines() if line.strip()]
-        return "\n".join(lines[-LAST_LINES:])[-2000:]
+        last = "\n".join(lines[-LAST_LINES:])
+        if len(last) <= LAST_CHARS:
+            return last
+        cut, _, whole = last[-LAST_CHARS:].partition("\n")
+        return whole or cut

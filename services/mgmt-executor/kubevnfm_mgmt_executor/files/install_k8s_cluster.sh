@@ -412,7 +412,7 @@ apt_get() { # ARGUMENTS...: once no other program holds a lock of it
   while found=$(lock_holder) && [[ -n $found ]]; do
     read -r lock holder <<<"$found"
     name=$(cat "/proc/$holder/comm" 2>/dev/null) || continue # it has ended
-    found="Could not get lock $lock: it is held by process $holder ($name)"
+    found="Could not get lock ${lock#"$root"}: it is held by process $holder ($name)"
     if ((SECONDS >= until)); then die "$found"; fi
     waits "$found"
     sleep 1

@@ -20,7 +20,7 @@ IMAGES: Final = (
         "objects-not-ready",
         'Deployment default/web: 0 of 1 ready, pod web-6b7-abc: container web: ErrImagePull: failed to pull and unpack image "r.example/a:1": failed to resolve reference "r.example/a:1": failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp: lookup r.example on 10.96.0.10:53: no such host',
         "registry-away",
-        "The image r.example/a:1 cannot be pulled: the registry cannot be reached, its name cannot be resolved.",
+        "The image r.example/a:1 cannot be pulled: the registry at r.example cannot be reached, its name cannot be resolved.",
         "Pod default/web-6b7-abc",
     ),
     Case(
@@ -68,7 +68,7 @@ IMAGES: Final = (
         "objects-not-ready",
         'Deployment default/web: 0 of 1 ready, pod web-6b7-abc: container web: ErrImagePull: failed to pull and unpack image "r.example:5000/a:1": failed to resolve reference "r.example:5000/a:1": failed to do request: Head "https://r.example:5000/v2/a/manifests/1": dial tcp 10.1.2.3:5000: connect: connection refused',
         "registry-away",
-        "The image r.example:5000/a:1 cannot be pulled: the registry cannot be reached, it refuses the connection.",
+        "The image r.example:5000/a:1 cannot be pulled: the registry at r.example:5000 cannot be reached, it refuses the connection.",
         "Pod default/web-6b7-abc",
     ),
     Case(

@@ -168,7 +168,9 @@ def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[st
         **report.facts,
     }
     facts["machine"] = f"machine {facts['node']}" if facts["node"] else "a machine"
-    for group, value in (match.groupdict() if match is not None else {}).items():
+    behind = rule.then.search(text, begin, end + _BEHIND) if rule.then is not None and match is not None else None
+    found = {**(behind.groupdict() if behind is not None else {}), **(match.groupdict() if match is not None else {})}
+    for group, value in found.items():
         if value:
             bare = group.rstrip("0123456789")
             facts[bare] = quoted(_NEXT.split(value, maxsplit=1)[0]) if bare == "said" else named(value)

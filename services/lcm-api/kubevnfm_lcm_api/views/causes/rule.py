@@ -25,7 +25,7 @@ class Rule:
     slug: str
     """Stable: clients and the page of errors name it."""
     says: str
-    """The sentence; names in braces are the groups of ``text`` and the facts of the report (`finding.facts_of`)."""
+    """The sentence; names in braces are the groups of ``text`` and ``then``, and the facts of the report (`finding.facts_of`)."""
     do: str
     """The work of a person before the operation can go on: one or two sentences without a full stop at the end."""
     codes: frozenset[str] = frozenset()

@@ -12,6 +12,8 @@ _AWAY: Final = (
     r"no such host|connection refused|i/o timeout|no route to host|Client\.Timeout|deadline exceeded|server misbehaving"
     r"|TLS handshake timeout|network is unreachable|: EOF|50[234] (?:Bad Gateway|Service Unavailable|Gateway Time)"
 )
+_ASKED: Final = r"(?:(?:Head|Get) \\?\"https?://(?P<registry>[^/\s\"\\]{1,200})/[^\s\"\\]{0,400}\\?\": .{0,200}?)?"
+"""How containerd and CRI-O name the request to a registry or to its mirror; the failure follows."""
 _REFUSED: Final = (
     r"401 Unauthorized|403 Forbidden|access denied|authorization failed|authentication required|no basic auth credentials"
     r"|unauthorized:|denied:"
@@ -27,10 +29,10 @@ _WHY: Final = {
 IMAGES: Final = (
     rule(
         "registry-away",
-        "The image {image} cannot be pulled: the registry cannot be reached, {why}.",
+        "The image {image} cannot be pulled: the registry[ at {registry}] cannot be reached, {why}.",
         "See that the registry runs, and that the nodes reach it and resolve its name",
         text=_IMAGE,
-        then=_AWAY,
+        then=rf"{_ASKED}(?:{_AWAY})",
         about="Pod",
         words=_WHY,
     ),

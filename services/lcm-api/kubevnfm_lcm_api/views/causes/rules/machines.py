@@ -59,6 +59,13 @@ MACHINES: Final = (
     ),
     rule(
         "node-unreachable",
+        "{machine} does not answer at {host} port {port}.",
+        "Check that the machine runs, its network, its security groups, and the route from this manager",
+        text=rf"{_NO_SESSION}.{{0,200}}?(?:TimeoutError|[Tt]imed out|no answer within)",
+        about="Machine",
+    ),
+    rule(
+        "node-unreachable",
         "{machine} cannot be reached at {host} port {port}: {said}",
         "Check that the machine runs, its network, its security groups, and the route from this manager",
         text=rf"{_NO_SESSION}(?: within \d{{1,9}} s| yet)?: {_SAID}",
@@ -112,14 +119,14 @@ MACHINES: Final = (
     ),
     rule(
         "dpkg-lock",
-        "Another program on {machine} holds the lock of dpkg[: {holder}].",
+        "Another program on {machine} holds the lock of dpkg[: process {holder}].",
         "Wait until it has ended, or stop it (often unattended-upgrades at the first boot)",
         text=r"Could not get lock /var/(?:lib/dpkg|lib/apt|cache/apt)/\S{1,80}(?:.{0,60}?held by process (?P<holder>\d{1,9} \([\w.-]{1,60}\)))?|dpkg frontend lock (?:is|was) locked|is another process using it",
         about="Machine",
     ),
     rule(
         "mirror-away",
-        "{machine} does not reach the package mirror[ {mirror}]: {why}.",
+        "{machine} cannot download from the package mirror[ {mirror}]: {why}.",
         "See that the mirror answers from the machine, or name another mirror or a proxy in the request",
         text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the ) ?'?(?P<mirror>(?:https?://)?{NAME})?"
         rf"|repository '(?P<mirror3>https?://[^'\s]{{1,200}})[^'\n]{{0,60}}' (?:no longer has|does not have) a Release file"
@@ -135,21 +142,31 @@ MACHINES: Final = (
             r"Couldn't connect to server": "no connection can be made",
             r"\b50[0-9]\b": "it reports a fault of its own",
             r"a Release file": "no repository answers there",
-            r"": "the download fails",
+            r"": "the log of the operation says why",
         },
     ),
     rule(
         "package-key-wrong",
         "{machine} cannot verify the signature of the package repository[ {repository}]: its key is missing, wrong or expired.",
         "Give the mirror the key with which it is signed (Release.key beside it)",
-        text=r"NO_PUBKEY|EXPKEYSIG|signatures (?:couldn't be verified|were invalid)|repository '(?P<repository>[^'\s]{1,200})[^']{0,60}' is not signed",
+        # The line that names the repository comes last.
+        text=r"repository '(?P<repository>[^'\s]{1,200})[^'\n]{0,60}' is not signed"
+        r"|(?:NO_PUBKEY|EXPKEYSIG|signatures (?:couldn't be verified|were invalid))"
+        r"(?:.{0,1500}?repository '(?P<repository2>[^'\s]{1,200})[^'\n]{0,60}' is not signed)?",
         about="Machine",
     ),
     rule(
         "clock-differs",
-        "By the clock of {machine}, the package repository is signed in the future, for another {time}: the clock is behind.",
+        "By the clock of {machine}, the package repository[ {repository}] is signed in the future, for another {time}: the clock is behind.",
         "Correct the clock of the machine (timedatectl, chrony)",
-        text=r"is not valid yet \(invalid for another (?P<time>[\w ]{1,40})\)",
+        text=r"(?:Release file for (?P<repository>\S{1,200}?)(?:/InRelease|/Release)? )?is not valid yet \(invalid for another (?P<time>[\w ]{1,40})\)",
+        about="Machine",
+    ),
+    rule(
+        "mirror-outdated",
+        "By the clock of {machine}, what the package repository[ {repository}] lists has been out of date for {time}.",
+        "Compare the clock of the machine (timedatectl, chrony); if it is right, renew the mirror, or name another one",
+        text=r"(?:Release file for (?P<repository>\S{1,200}?)(?:/InRelease|/Release)? )?is expired \(invalid since (?P<time>[\w ]{1,40})\)",
         about="Machine",
     ),
     rule(
