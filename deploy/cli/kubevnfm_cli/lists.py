@@ -10,7 +10,7 @@ from urllib.parse import quote
 from kubevnfm_cli.faults import Fault, Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject, objects
-from kubevnfm_cli.nouns import Noun
+from kubevnfm_cli.nouns import WORDS, Noun
 from kubevnfm_cli.terminal import printable
 
 MOST: Final = 1000
@@ -97,6 +97,9 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
     text = text.removeprefix(f"{noun.name}/")
     if not text:
         raise UsageFault(f"an id or a name of a {noun.name} expected")
+    word, _, rest = text.partition("/")
+    if word in WORDS and _UUID.fullmatch(rest):  # of -o name
+        raise UsageFault(f"{printable(text)}: a {noun.name} expected; a command is about things of one kind")
     if _UUID.fullmatch(text):
         return text.lower()
     exact, begins = _matching(gateway, noun, text)

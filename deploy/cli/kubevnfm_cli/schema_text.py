@@ -75,13 +75,13 @@ class Form:
         if not isinstance(wanted, Mapping) or not wanted:
             return False
         known = properties_of(schema)
-        return all(
-            _fits(self.chosen.get(name, self.resolved(known.get(name)).get("default")), each)
-            for name, each in wanted.items()
-        )
+        return all(self._is_so(name, each, known) for name, each in wanted.items())
+
+    def _is_so(self, name: str, wanted: Any, known: Mapping[str, Any]) -> bool:
+        return _fits(self.chosen.get(name, self.resolved(known.get(name)).get("default")), wanted)
 
     def choices(self) -> list[str]:
-        """Return ``NAME=VALUE`` for each condition that does not hold now."""
+        """Return ``NAME=VALUE`` for each part of a condition that does not hold now."""
         whole = self.resolved(self.schema)
         conditions = [
             part["if"] for part in self.schema.get("allOf") or () if isinstance(part, Mapping) and "if" in part
@@ -89,9 +89,9 @@ class Form:
         return [
             f"{name}={_value(each['const'])}"
             for condition in conditions
-            if isinstance(condition, Mapping) and not self._holds(condition, whole)
+            if isinstance(condition, Mapping)
             for name, each in properties_of(condition).items()
-            if isinstance(each, Mapping) and "const" in each
+            if isinstance(each, Mapping) and "const" in each and not self._is_so(name, each, properties_of(whole))
         ]
 
 

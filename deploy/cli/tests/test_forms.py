@@ -111,6 +111,8 @@ def test_a_template_is_a_request_and_each_comment_a_part_of_one() -> None:
     (whole,) = read_documents(taken, "template")
     assert whole["additionalParams"]["tags"] == [{"key": ""}]
     assert whole["kind"] == "fixed"
+    both = {"if": {"properties": {"flavourId": {"const": "a"}, "size": {"const": "big"}}}, "then": {}}
+    assert Form({**SCHEMA, "allOf": [both]}).choices() == ["size=big"], "the flavour is the default one"
 
 
 async def test_an_instantiation_takes_the_only_flavour_and_names_the_fields_of_the_package(world: World) -> None:

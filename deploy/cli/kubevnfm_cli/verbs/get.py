@@ -67,11 +67,12 @@ def run(call: Call) -> int:
         if listed.has_more:
             call.note(f"there are more than {limit}: --limit and --where select others")
         return DONE
+    found = [lists.resolve(call.gateway, noun, one) for one in wanted]
     if _is_row(call):
-        rows = [lists.read_row(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]
+        rows = [lists.read_row(call.gateway, noun, one) for one in found]
         show_list(call, rows, rows, noun.table)
         return DONE
-    bodies = [lists.read_one(call.gateway, noun, lists.resolve(call.gateway, noun, one)) for one in wanted]
+    bodies = [lists.read_one(call.gateway, noun, one) for one in found]
     items = [noun.item(body) for body in bodies]
     show_list(
         call, bodies[0] if len(bodies) == 1 else bodies, items if call.format.kind == "name" else bodies, noun.table

@@ -131,8 +131,6 @@ def _scale(call: Call, body: JsonObject) -> tuple[str, JsonObject]:
         if given.aspect:
             raise UsageFault("--aspect is for --out and --in; --to ASPECT=LEVEL names its aspect")
         levels = [_scale_target(word) for word in given.to] if given.to else None
-        if levels and len({one["aspectId"] for one in levels}) < len(levels):
-            raise UsageFault("--to: an aspect is given twice")
         return "scale_to_level", bodies.merged(body, {"instantiationLevelId": given.level, "scaleInfo": levels})
     steps = given.out if given.out is not None else given.less
     if steps is not None and steps < 1:

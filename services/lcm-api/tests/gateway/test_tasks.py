@@ -180,6 +180,11 @@ async def known(shared_world: World) -> str:
         ("scale_to_level", {}, "exactly one"),
         ("scale_to_level", {"instantiationLevelId": "x"}, "instantiationLevelId"),
         ("scale_to_level", {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 9}]}, "scaleInfo[0]/scaleLevel"),
+        (
+            "scale_to_level",
+            {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": level} for level in (0, 1)]},
+            "scaleInfo[1]/aspectId: aspect VDU1_scale is there already",
+        ),
         ("heal", {"vnfcInstanceId": ["x"]}, "vnfcInstanceId[0]"),
         ("heal", {"additionalParams": {"all": 1}}, "additionalParams/all"),
         ("heal", {"healScript": "heal.sh"}, "healScript"),
@@ -811,7 +816,8 @@ async def test_cancel_is_taken_and_linked_where_something_runs(world: World, sta
     (await world.lcm("POST", path)).problem(400)
     answer = await world.lcm("POST", path, {"cancelMode": "GRACEFUL"})
     if not runs:
-        assert state in answer.problem(409)["detail"]
+        expected = f"cancel is not possible while the operation occurrence is {state}"
+        assert answer.problem(409)["detail"] == expected
         return
     assert answer.must(202).raw == b""
     pending = await world.operation(operation_id)

@@ -51,7 +51,8 @@ class IllegalTransition(Conflict, code="illegal-transition"):
     """The occurrence's state does not allow the task (SOL003 5.4.14 ff.: 409)."""
 
     def __init__(self, state: S, trigger: str) -> None:
-        super().__init__(f"{trigger} is not possible while the operation occurrence is {state}")
+        task = "cancel" if trigger == "cancelled" else trigger
+        super().__init__(f"{task} is not possible while the operation occurrence is {state}")
         self.state, self.trigger = state, trigger
 
 

@@ -58,7 +58,7 @@ async def checked_level(on: RequestServices, instance_id: str, asked: Asked[Scal
         chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, counts, place)
         return await _checked(on, kind, vnf, chosen, asked)
     # Aspects that the request does not name keep their level.
-    levels = dict(vnf.scale_levels)
+    levels, named = dict(vnf.scale_levels), set[str]()
     for index, target in enumerate(request.scale_info or ()):
         if target.vnfd_id not in (None, vnf.vnfd.vnfd_id):
             raise InvalidInput(f"scaleInfo[{index}]/vnfdId", f"{vnf.vnfd.vnfd_id}, the VNFD of the VNF, expected")
@@ -68,6 +68,9 @@ async def checked_level(on: RequestServices, instance_id: str, asked: Asked[Scal
             raise InvalidInput(
                 f"scaleInfo[{index}]/aspectId", f"the VNFD has no scaling aspect {target.aspect_id}; it has {known}"
             )
+        if target.aspect_id in named:
+            raise InvalidInput(f"scaleInfo[{index}]/aspectId", f"aspect {target.aspect_id} is there already")
+        named.add(target.aspect_id)
         if target.scale_level > aspect.max_scale_level:
             raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
         levels[target.aspect_id] = target.scale_level
