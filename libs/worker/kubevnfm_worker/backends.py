@@ -59,6 +59,8 @@ class Backends:
 
     async def report(self, *, has_ended: bool = False) -> ServiceReported:
         """Return the state of this process for the other processes: what it lacks, and whether it can work without that."""
+        if has_ended:
+            return self.process.report((), has_ended=True)  # at once, also without a database
         troubles = await troubles_of_store(self.store.is_ready)
         if not await self.bus.is_ready():
             troubles.append(Trouble(part="broker", text="The message broker does not answer."))

@@ -55,7 +55,10 @@ async def test_the_listener_has_health_endpoints_beside_the_application(store: M
             await session.get(f"{url}/greeting")
 
 
-async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(store: MoodyStore, tmp_path: Path) -> None:
+async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(
+    store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end also while the database is silent."""
     heard = asyncio.Queue[ServiceReported]()
 
     async def hear(envelope: Envelope[Message]) -> None:
@@ -69,7 +72,9 @@ async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(store: M
         store.is_down = True
         async with reporting(backends):
             first = await heard.get()
-        last = await heard.get()
+            monkeypatch.setattr(store, "is_ready", asyncio.Event().wait)
+        async with asyncio.timeout(30):
+            last = await heard.get()
     assert [(each.part, each.is_blocking) for each in first.troubles] == [("store", True), ("sandbox", False)]
     assert (first.services, first.pid, first.has_ended) == ((SERVICE,), os.getpid(), False)
     assert (last.process, last.has_ended) == (first.process, True)
