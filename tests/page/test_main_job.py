@@ -18,7 +18,7 @@ from patience import until_true
 from servers.installations import Installation, SingleInstallation
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Locator, Page
+    from playwright.async_api import Browser, Locator, Page, Route
 
 SAMPLES: Final = Path(__file__).parents[2] / ".run/samples"
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -63,7 +63,7 @@ async def test_the_page_of_the_walk_is_of_this_walk() -> None:
     """Its pictures are made here, its commands are those of the other walk, and each thing that one presses is pressed here."""
     page, here = (DOCS / "walk-page.md").read_text(), Path(__file__).read_text()
     for picture in re.findall(r"pictures/page/([a-z-]+)\.png", page):
-        assert f'self.shown("{picture}")' in here
+        assert f'self.shown("{picture}"' in here
         assert (DOCS / f"pictures/page/{picture}.png").is_file()
     other = (DOCS / "walk-cli.md").read_text()
     commands = [line for line in page.splitlines() if line.startswith("    ")]
@@ -157,6 +157,89 @@ async def test_a_name_that_is_not_known_is_corrected_before_it_is_sent(tab: Tab,
     await client.terminate(vm_id)
 
 
+async def _package(client: Client, vnfd_id: str) -> str:
+    [one] = (await client.call("GET", f"/kubevnfm/v1/packages?vnfdId={vnfd_id}")).must(200).json["items"]
+    return str(one["id"])
+
+
+async def test_a_careless_person_sends_what_the_fields_show(tab: Tab, client: Client) -> None:
+    """A choice is taken back, a fault does not take the focus from what one types, and no plan is of other values."""
+    page = tab.page
+    vnfd_id = await client.sample("cluster")
+    await tab.log_in("anna", f"/ui/packages/{await _package(client, vnfd_id)}/create")
+    node = page.get_by_role("group", name="Master node", exact=True)
+    level = page.get_by_label("Instantiation level ID")
+    await level.select_option("One worker (smallest)")
+    await level.select_option("Not given")
+    assert await level.evaluate("element => element.selectedOptions[0].textContent") == "Not given"
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("alert").filter(has_text="to be corrected").wait_for()
+    await page.get_by_role("alert").filter(has_text="Aspect ID; or VDU ID").wait_for()
+    username = node.get_by_label("Username, required")
+    await username.press_sequentially("ubuntu")
+    assert await username.input_value() == "ubuntu"
+    key, file = node.get_by_label("Private key", exact=True), node.get_by_label("Private key from a file")
+    await file.set_input_files({"name": "key", "mimeType": "text/plain", "buffer": b"one\ntwo\n"})
+    await node.get_by_text("2 lines are given").wait_for()
+    await file.set_input_files({"name": "key", "mimeType": "text/plain", "buffer": b"x" * 1_000_001})
+    await node.get_by_text("This file is too large").wait_for()
+    await key.press_sequentially("other")
+    assert await key.input_value() == "other"
+    await node.get_by_text("2 lines are given").wait_for(state="hidden")
+
+    cluster_id = await client.create(vnfd_id, vnfInstanceName="old")
+    await page.goto(f"{tab.url}/ui/instances/{cluster_id}/modify")
+    name = page.get_by_label("VNF instance name")
+    await name.fill("checked")
+
+    async def change_meanwhile(route: Route) -> None:
+        answer = await route.fetch()
+        await name.fill("later")
+        await route.fulfill(response=answer)
+
+    await page.route("**/*dry_run=true", change_meanwhile, times=1)
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_text("This was changed while it was checked").wait_for()
+    assert await page.get_by_role("heading", name="This would be done").count() == 0
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("button", name="Modify", exact=True).dblclick()
+    await page.get_by_text("✓ completed").first.wait_for()
+    assert (await client.instance(cluster_id))["vnfInstanceName"] == "later"
+    await client.delete(cluster_id)
+
+
+async def test_an_instance_is_created_once_though_the_answer_is_lost(tab: Tab, client: Client) -> None:
+    """An instance that a request without an answer has made is found, and one can begin again."""
+    page = tab.page
+    vnfd_id = await client.sample("vm")
+    await tab.log_in("anna", f"/ui/packages/{await _package(client, vnfd_id)}/create")
+
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    async def made() -> list[str]:
+        items = (await client.call("GET", f"/kubevnfm/v1/instances?vnfdId={vnfd_id}")).must(200).json["items"]
+        return [each["id"] for each in items if each["name"] == "lost"]
+
+    await page.get_by_label("VNF instance name").fill("lost")
+    await page.route("**/vnf_instances", lose, times=1)
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("alert").filter(has_text="The gateway does not answer.").wait_for()
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("alert").filter(has_text="a virtual link for connection point").wait_for()
+    await page.get_by_role("button", name="Check").click()
+    await page.get_by_role("alert").filter(has_text="a virtual link for connection point").wait_for()
+    href = await page.get_by_role("link", name="Show it").get_attribute("href")
+    assert href is not None
+    assert await made() == [href.rpartition("/")[2]]
+    await page.get_by_role("button", name="Begin again").click()
+    await page.get_by_text("The identifier of the instance is created").wait_for(state="hidden")
+    assert await page.get_by_label("VNF instance name").input_value() == ""
+    for each in await made():
+        await client.delete(each)
+
+
 async def test_a_reader_is_offered_no_task(tab: Tab, client: Client) -> None:
     page = tab.page
     cluster_id = await client.create(await client.sample("cluster"), vnfInstanceName="read")
@@ -203,11 +286,11 @@ class Walk:
         await self.scale_and_heal()
         await self.end()
 
-    async def shown(self, name: str) -> None:
+    async def shown(self, name: str, at: Locator | None = None) -> None:
         """Let axe look, and make the picture."""
         if self.is_shown:
             await self.tab.faultless()
-            await self.tab.picture(name)
+            await self.tab.picture(name, at)
 
     async def go(self, view: str) -> None:
         await self.hand.press(self.page.get_by_role("navigation", name="Views").get_by_role("link", name=view))
@@ -235,7 +318,7 @@ class Walk:
         await self.hand.write(
             project.get_by_label("Project domain name, required"), vim["vim_project"]["project_domain_name"]
         )
-        await self.shown("walk-register")
+        await self.shown("walk-register", self.page.get_by_role("button", name="Register"))
         await self.hand.press(self.page.get_by_role("button", name="Register"))
         await self.page.get_by_role("alert").filter(has_text="Keystone rejects the user").wait_for()
         await self.hand.write(login.get_by_label("Password, required"), vim["auth_cred"]["password"])
@@ -264,9 +347,8 @@ class Walk:
             node = self.part(role)
             await self.hand.write(node.get_by_label("Username, required"), "ubuntu")
             await self.hand.write(node.get_by_label("Password", exact=True), self.lab.machine_password)
-            await self.hand.write(node.get_by_label("SSH CP name, required"), prefix)
-            await self.hand.press(node.locator("summary").filter(has_text="More"))
             await self.hand.write(node.get_by_label("Aspect ID"), aspect)
+            await self.hand.write(node.get_by_label("SSH CP name, required"), prefix)
         await self.hand.write(self.part("Master node").get_by_label("Pod CIDR"), "192.168.0.0/160")
         await self.hand.choose(self.page.get_by_label("User data", exact=True), "UserData/cluster_user_data.py")
         await self.hand.write(self.page.get_by_label("Class of the user data"), "ClusterUserData")
@@ -282,7 +364,7 @@ class Walk:
         await self.hand.press(self.page.get_by_role("button", name="Check"))
         await self.page.get_by_role("heading", name="This would be done").wait_for()
         await self.page.get_by_text("Register the cluster as a VIM").wait_for()
-        await self.shown("walk-plan")
+        await self.shown("walk-plan", self.page.get_by_role("button", name="Instantiate"))
         async with faults.fault("program", "kubeadm join*", times=1, message="connection refused"):
             await self.hand.press(self.page.get_by_role("button", name="Instantiate"))
             await self.page.get_by_text("failed, waits for a decision").first.wait_for()

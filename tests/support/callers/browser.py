@@ -14,7 +14,7 @@ from callers.user import Answer, User
 from callers.users import PASSWORD, basic
 
 if TYPE_CHECKING:
-    from playwright.async_api import ConsoleMessage, Page
+    from playwright.async_api import ConsoleMessage, Locator, Page
 
 AXE: Final = Path(__file__).parents[3] / "services/lcm-api/page/node_modules/axe-core/axe.min.js"
 _ASK: Final = """
@@ -71,14 +71,19 @@ class Tab:
         await self.page.keyboard.press("Enter")
         await self.page.get_by_role("navigation", name="Views").wait_for()
 
-    async def picture(self, name: str) -> None:
-        """Write what is in the tab for the documents, with a small palette; only where a folder was named for pictures."""
+    async def picture(self, name: str, at: Locator | None = None) -> None:
+        """Write what is in the tab for the documents, with a small palette; only where a folder was named for pictures.
+
+        ``at``: what must be in the middle; None: what is in sight.
+        """
         folder = os.environ.get("KUBEVNFM_PICTURES")
         if not folder:
             return
         from PIL import Image
 
         await self.page.set_viewport_size({"width": 1100, "height": 820})
+        if at is not None:
+            await at.evaluate("element => element.scrollIntoView({block: 'center'})")
         shot = Image.open(io.BytesIO(await self.page.screenshot(animations="disabled")))
         shot.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
         await self.page.set_viewport_size({"width": 1280, "height": 900})

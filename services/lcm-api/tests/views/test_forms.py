@@ -156,6 +156,7 @@ MASTER = "additionalParams/k8s_cluster_installation_param/master_node"
     [
         ("cluster", f"{MASTER}/username", None),
         ("cluster", f"{MASTER}/password", None),
+        ("cluster", f"{MASTER}/aspect_id", None),
         ("cluster", f"{MASTER}/private_key", "k"),
         ("cluster", f"{MASTER}/private_key_passphrase", "x"),
         ("cluster", f"{MASTER}/bastion", {"host": "h", **LOGIN, "hots": "h"}),

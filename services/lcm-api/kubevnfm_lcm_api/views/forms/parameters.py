@@ -123,7 +123,13 @@ def _fit_cluster(schema: JsonObject, cluster: JsonObject, facts: FormFacts, one:
     if len(scripts) == 1:
         cluster["properties"]["script_path"]["default"] = scripts[0]
     for name in ("MasterGroup", "NodeGroup"):
-        group = schema[DEFS][name]["properties"]
+        definition = schema[DEFS][name]
+        if one.hot is not None:
+            # By requests of version 2, to which forms are; TOSCA's names are enough without a template.
+            definition.setdefault("allOf", []).append(
+                {"anyOf": [{"required": ["aspect_id"]}, {"required": ["vdu_id"]}]}
+            )
+        group = definition["properties"]
         group["ssh_cp_name"]["examples"] = list(one.flavour.cps)
         group["aspect_id"]["examples"] = list(one.flavour.aspects)
         group["vdu_id"]["examples"] = list(one.flavour.vdus)

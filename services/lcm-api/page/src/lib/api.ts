@@ -15,11 +15,18 @@ export class Refused extends Error {
   ) {
     super(message);
   }
+
+  /** Whether it is not known if the gateway has taken the request: no answer, or that of a proxy, which has no code of ours. */
+  get isUnanswered(): boolean {
+    return this.status === 0 || (!this.code && [502, 503, 504].includes(this.status));
+  }
 }
 
 // `kubevnfm_access.sessions`: without it a refusal would make the browser ask for a password itself.
 export const PAGE_HEADERS = { 'Kubevnfm-Page': '1' };
 const VERSION = '2.0.0';
+/** A gateway that is stopped, or a network that is cut, may give no answer and no error. A login at a VIM takes its time. */
+const LONGEST_WAIT_MS = 180_000;
 
 let lost: () => void = () => {};
 
@@ -76,7 +83,7 @@ export function refusal(status: number, found: unknown): Refused {
 export async function send(method: string, href: string, content?: unknown, type = 'application/json'): Promise<{ body: unknown; location: string }> {
   // The API itself names some addresses: of these the path alone counts, at this gateway.
   const { pathname, search } = new URL(href, location.origin);
-  const sent: RequestInit = { method, headers: { ...PAGE_HEADERS, Version: VERSION } };
+  const sent: RequestInit = { method, headers: { ...PAGE_HEADERS, Version: VERSION }, signal: AbortSignal.timeout(LONGEST_WAIT_MS) };
   if (content !== undefined && content !== null) {
     sent.body = typeof content === 'string' ? content : JSON.stringify(content);
     sent.headers = { ...sent.headers, 'Content-Type': type };

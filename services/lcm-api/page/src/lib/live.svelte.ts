@@ -1,5 +1,5 @@
 // The stream of events, from the state that a view has shown (`sequence`). One stream serves all views.
-import { PAGE_HEADERS, refusal } from './api';
+import { body, client, PAGE_HEADERS, refusal } from './api';
 import { seen } from './sight';
 
 export interface Happened {
@@ -36,6 +36,13 @@ class Live {
     this.#last = sequence;
     this.#running = new AbortController();
     void this.#run(this.#running.signal);
+  }
+
+  /** Opens the stream after the present state, if it is not open, for a view that has read none. */
+  async beginNow(): Promise<void> {
+    if (this.#running) return;
+    const asked = body(client.GET('/kubevnfm/v1/operations', { params: { query: { limit: '1' } } }));
+    await asked.then(({ sequence }) => this.begin(sequence)).catch(() => {});
   }
 
   /** Ends the stream: at a logout. */
