@@ -43,3 +43,15 @@ class PlacementChanged(Event, kind="infra.placement.changed", by="infra-k8s"):
     """None: it is new."""
     new: Placement | None = None
     """None: it has vanished."""
+
+
+class TroubleChanged(Event, kind="infra.trouble.changed", by="infra-k8s"):
+    """The trouble of a pod or virtual machine of a VNF has begun, has another reason, or has ended."""
+
+    vnf_instance_id: str
+    vim_id: str
+    kind: str
+    namespace: str = ""
+    name: str
+    text: str = ""
+    """The reason; empty: it works, or has vanished."""

@@ -205,6 +205,14 @@ class InstanceOrphaned(InstanceEvent, kind="lcm.instance.orphaned", by="lcm-api"
     """One sentence for a person."""
 
 
+class InstanceTroubled(Event, kind="lcm.instance.troubled", by="lcm-api"):
+    """The problem of a pod or virtual machine that lists of VNF instances show for one has begun, changed or ended."""
+
+    vnf_instance_id: str
+    text: str = ""
+    """The one which has had its problem for the longest time, and the reason; empty: all work."""
+
+
 class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """An operation occurrence entered a state (SOL003 5.6.2.2; the table is api.md 4.1)."""
 

@@ -41,6 +41,8 @@ OUTPUTS: Final = EventQueue("lcm-api.outputs", ("infra.outputs.changed",))
 """The values that watches have read for outputs of instances."""
 VNFCS: Final = EventQueue("lcm-api.vnfcs", ("infra.placement.changed", "infra.vnfcs.read"))
 """The pods and machines of VNFs that came, went or moved, and readings of those that an instance has."""
+TROUBLES: Final = EventQueue("lcm-api.troubles", ("infra.trouble.changed",))
+"""The troubles of pods and virtual machines of VNFs."""
 NOTIFICATIONS: Final = EventQueue("lcm-api.notifications", ("lcm.package.changed", *CHANGE_TYPES))
 """The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
@@ -58,6 +60,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     KUBECONFIGS,
     OUTPUTS,
     VNFCS,
+    TROUBLES,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -121,11 +121,34 @@ async def is_healed(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_
 
 
 async def is_followed(user: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
-    """CR-120a: a pod that others delete is replaced in the instance without an operation; the others keep their ids."""
+    """CR-120a: a pod that others delete is replaced in the instance without an operation; the others keep their ids.
+
+    While the new one crashes, the instance is in the list of those with a problem.
+    """
     first, before = await pods_of(user, lab, cluster_id, cnf_id), await user.instance(cnf_id)
     operations = (await user.lcm("GET", f"/vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{cnf_id})")).json
     gone = sorted(first)[0]
-    await kubectl(user.installation.lab, await lab.master_of(cluster_id), f"delete pod {gone}")
+    listed = f"/kubevnfm/v1/instances?problem=true&vnfdId={before['vnfdId']}"
+
+    async def problems() -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = (await user.call("GET", listed)).must(200).json["items"]
+        return items
+
+    async def is_ill() -> bool:
+        return bool(await problems())
+
+    async def is_well() -> bool:
+        return not await problems()
+
+    assert await is_well()
+    async with lab.fault("program", "container nginx*", status=500, message="no license"):
+        await kubectl(user.installation.lab, await lab.master_of(cluster_id), f"delete pod {gone}")
+        await until_true(is_ill)
+        (row,) = await problems()
+    assert (row["id"], row["health"]) == (cnf_id, "problem")
+    assert row["text"].startswith("Pod web-")
+    assert row["text"].endswith("ends again and again with exit code 1")
+    await until_true(is_well)
 
     async def shown() -> set[str]:
         info = (await user.instance(cnf_id))["instantiatedVnfInfo"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_infra_k8s.adapters.shapes import part_of
-from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord, Place, changes_of
+from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord, Place, changes_of, troubles_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import Owner, SeenObject, parts_of
 from kubevnfm_infra_k8s.domain.inventory.watcher import kinds_of
 from kubevnfm_infra_k8s.domain.objects import PODS, Resource
+from kubevnfm_store.query import Stored
 
 _STATUS = "k8s.v1.cni.cncf.io/network-status"
 _CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
@@ -192,6 +194,31 @@ def test_only_a_change_of_the_placement_is_published() -> None:
     assert not changes_of(placed, placed.model_copy(update={"priority": 7, "changed_at": "t3"}))
     settings = ObjectRecord.from_seen("vim", seen(a_pod(), _CONFIG_MAPS), Place(), now="t1")
     assert (settings.node, changes_of(None, settings)) == ("", []), "of other kinds nothing but metadata is read"
+
+
+def test_a_trouble_is_published_when_it_begins_changes_or_ends() -> None:
+    """Also the end of one that nothing has said: a pod was on its way for too long. A pod that starts is no trouble."""
+
+    def record(now: str, trouble: str = "", *, ready: bool | None = True) -> ObjectRecord:
+        found = ObjectRecord.from_seen("vim", replace(seen(a_pod()), trouble=trouble, ready=ready), Place(), now=now)
+        stored = ObjectRecord.from_stored(Stored(found.id, 1, found.document()))
+        assert stored.ill == (ready is False)
+        return stored
+
+    def published(old: ObjectRecord | None, new: ObjectRecord | None) -> list[str]:
+        return [each.text for each in troubles_of(old, new)]
+
+    first, later, late = "2030-01-01T00:00:00Z", "2030-01-01T00:04:00Z", "2030-01-01T01:00:00Z"
+    well, starts = record(later), record(first, ready=False)
+    bad, worse = record(later, "ended", ready=False), record(late, "ends again", ready=False)
+    assert published(None, starts) == published(starts, well) == published(well, None) == []
+    assert published(starts, bad) == ["ended"]
+    assert published(bad, worse) == ["ends again"]
+    assert published(bad, bad.model_copy(update={"node": "worker-2", "changed_at": late})) == []
+    assert published(worse, well) == published(worse, None) == published(starts, record(late)) == [""]
+    assert published(worse, well.model_copy(update={"vnf_instance_id": "i2"})) == [""]
+    earlier = bad.model_copy(update={"ill": False})
+    assert not earlier.shows(replace(seen(a_pod()), trouble="ended", ready=False)), "it is written again"
 
 
 def test_pods_are_always_watched_and_the_machines_of_kubevirt_with_its_kinds() -> None:

@@ -296,6 +296,7 @@ async def _connected(
                 vims=vims,
                 links=multicloud.links,
                 volumes=multicloud.volumes,
+                inventory=multicloud.inventory,
                 charts=multicloud.charts,
                 repositories=package_parts.services.repositories,
                 regions=multicloud.regions,

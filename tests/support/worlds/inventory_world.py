@@ -13,6 +13,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport, PlacedOrder, TakenPlaces
 from kubevnfm_clients.multicloud.inventory import InventoryReport, InventoryResource, Resync
+from kubevnfm_clients.multicloud.object_health import is_ill
 from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
@@ -197,6 +198,8 @@ class GivenInventory:
             raise self.failure
         wanted = {"vnf_id", "kind", "vim_id", "namespace", "name"} & set(filters)
         found = [each for each in self.resources if all(getattr(each, name) == filters[name] for name in wanted)]
+        if "ill" in filters:
+            found = [each for each in found if is_ill(each)]
         rest = sorted((each for each in found if after is None or each.id > after), key=lambda each: each.id)
         return Page(rest[:limit], rest[limit - 1].id if len(rest) > limit else None)
 

@@ -23,7 +23,14 @@ from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks, is_gone
 from kubevnfm_infra_k8s.adapters.leases import LEADER, is_held
 from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.ports import Kind, Stale, Watched
-from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord, Place, changes_of
+from kubevnfm_infra_k8s.domain.inventory.record import (
+    Identity,
+    InstanceFacts,
+    ObjectRecord,
+    Place,
+    changes_of,
+    troubles_of,
+)
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
 from kubevnfm_infra_k8s.domain.objects import group_of
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release, release_id
@@ -41,6 +48,7 @@ FILTERS: Final = {
     "uid": "uid",
     "ip": "ips",
     "scope": "scope",
+    "ill": "ill",
 }
 """The attribute of a record by the name of a filter."""
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
@@ -77,7 +85,9 @@ class StoredObjects:
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[ObjectRecord]:
         # Objects that are gone, and not yet removed from A&AI, have none of these.
-        wanted: list[Filter] = [Compare(FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
+        wanted: list[Filter] = [
+            Compare(FILTERS[name], Op.EQ, [True if name == "ill" else value]) for name, value in filters.items()
+        ]
         if not filters:
             # A condition on the index that gives the order.
             wanted = [Compare("id", Op.GT, [""])]
@@ -116,7 +126,9 @@ class StoredObjects:
 
 
 def _announced(old: ObjectRecord | None, new: ObjectRecord | None) -> list[Envelope[Event]]:
-    return [Envelope(each, source=SOURCE, subject=each.vnf_instance_id) for each in changes_of(old, new)]
+    placements = [Envelope[Event](each, source=SOURCE, subject=each.vnf_instance_id) for each in changes_of(old, new)]
+    troubles = [Envelope[Event](each, source=SOURCE, subject=each.vnf_instance_id) for each in troubles_of(old, new)]
+    return placements + troubles
 
 
 class StoredRegions:

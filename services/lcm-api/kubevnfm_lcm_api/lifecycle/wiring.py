@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.charts import ChartPrograms, ChartRepositories
+from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
@@ -26,8 +27,10 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api import site_entries
+from kubevnfm_lcm_api.lifecycle.containers import trouble_marks
 from kubevnfm_lcm_api.lifecycle.containers.followed_vnfcs import FollowedVnfcs
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
+from kubevnfm_lcm_api.lifecycle.containers.trouble_marks import TroubleMarks
 from kubevnfm_lcm_api.lifecycle.core import (
     cloud_place,
     dependencies,
@@ -62,7 +65,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import STEP as ROTATION_STEP
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 
-OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION, snapshot.COLLECTION)
+OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION, snapshot.COLLECTION, trouble_marks.COLLECTION)
 """Collections whose documents carry messages to send."""
 INDEXES = {
     instance.COLLECTION: [
@@ -102,6 +105,7 @@ INDEXES = {
         Index(["vnfInstanceId", revision.NUMBER], sparse=True),
     ],
     progress.COLLECTION: [Index(["operationId", "state"])],
+    trouble_marks.COLLECTION: [Index(["id"])],
     snapshot.COLLECTION: [
         Index(["createdAt"]),
         Index(["vnfSnapshot/vnfInstanceId"], sparse=True),
@@ -126,6 +130,7 @@ class LifecycleParts:
     marks: OrphanMarks
     outputs: OutputUpdates
     vnfcs: FollowedVnfcs
+    troubles: TroubleMarks
     package_variables: PackageVariables
 
     def add_to(self, app: web.Application) -> None:
@@ -151,6 +156,7 @@ class LifecycleParts:
         await bus.consume_events(
             queues.VNFCS.name, queues.VNFCS.patterns, self.vnfcs.follow, concurrency=_PLACEMENTS_AT_ONCE
         )
+        await bus.consume_events(queues.TROUBLES.name, queues.TROUBLES.patterns, self.troubles.follow)
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
     async def _take_reply(self, delivery: Delivery) -> Verdict:
@@ -170,6 +176,7 @@ async def lifecycle_parts(
     vims: Vims,
     links: VirtualLinks,
     volumes: PersistentVolumes,
+    inventory: Inventory,
     charts: ChartPrograms,
     repositories: ChartRepositories,
     regions: CloudRegions,
@@ -225,14 +232,24 @@ async def lifecycle_parts(
     rotations = Rotations(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
     about_vnfcs = Questions(backends.bus, clock, _QUESTION_S)
     vnfcs = FollowedVnfcs(store=store, outbox=outbox, questions=about_vnfcs, ring=ring, clock=clock)
+    troubles = TroubleMarks(store=store, outbox=outbox, inventory=inventory, clock=clock)
     watches = {
         "deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S),
         "vnfcs": vnfcs.watch_kept(),
+        "troubles_due": troubles.watch_due(),
     }
-    if drift_every_s:
-        for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):
-            watches[name] = backends.rounds(name, drift_every_s).repeat(look)
-    async with background(**watches):
+    rounds = _rounds(backends, drift_every_s, round=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
+    async with background(**watches, **rounds):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
         outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
-        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, vnfcs, PackageVariables(packages))
+        variables = PackageVariables(packages)
+        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, vnfcs, troubles, variables)
+
+
+def _rounds(
+    backends: Backends, every_s: float, **looks: DriftWatch | MachineWatch | Rotations | TroubleMarks
+) -> Mapping[str, Coroutine[Any, Any, None]]:
+    """Return the work of the rounds by name; there is none if ``every_s`` is 0."""
+    if not every_s:
+        return {}
+    return {name: backends.rounds(name, every_s).repeat(each.look) for name, each in looks.items()}

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_sol.lcm import TERMINAL, OperationState
+from kubevnfm_sol.lcm import TERMINAL, InstantiationState, OperationState
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
 
 from kubevnfm_lcm_api.http.models import Shown
+from kubevnfm_lcm_api.lifecycle.containers import trouble_marks
 from kubevnfm_lcm_api.lifecycle.core import dependencies
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
 from kubevnfm_lcm_api.views.causes.wording import line
 
-Health = Literal["ok", "progressing", "problem", "unknown"]
 VnfKind = Literal["machines", "cluster", "cnf", "workload-cluster"]
 PREFIX: Final = "/kubevnfm/v1"
 OPEN: Final = tuple(state.value for state in OperationState if state not in TERMINAL)
@@ -88,7 +89,7 @@ class InstanceSummary(Shown):
     """Absent while it is NOT_INSTANTIATED."""
     state: Literal["NOT_INSTANTIATED", "INSTANTIATED"]
     health: Health
-    """``problem``: it has drifted, lost what it stands on, an operation has failed and waits, or remains of one exist."""
+    """``problem``: it has drifted, lost what it stands on, a pod does not work, an operation has failed and waits, or remains of one exist."""
     text: str | None = None
     """Why the health is not ``ok``."""
     since: str | None = None
@@ -105,14 +106,19 @@ class InstanceSummary(Shown):
 
 
 async def with_operations(store: DocumentStore, found: Sequence[Stored], root: str) -> Sequence[InstanceSummary]:
-    """Return the rows of documents; the operations that have claimed them are one query."""
+    """Return the rows of documents; the operations that have claimed them are one query, and the marks of their pods."""
     claimed = [each.id for each in found if claim_of(each.body) is not None]
     operations: dict[str, Stored] = {}
     if claimed:
         wanted = AllOf([Compare("vnfInstanceId", Op.IN, claimed), Compare("operationState", Op.IN, OPEN)])
         answer = await store.find(occurrences.COLLECTION, Query(wanted, exclude=LARGE_OF_OPERATION))
         operations = {each.id: each for each in answer}
-    return [summary(each.body, operations.get(claim_of(each.body) or ""), root) for each in found]
+    standing = [each.id for each in found if each.body["instantiationState"] == InstantiationState.INSTANTIATED]
+    marks = await store.get_many(trouble_marks.COLLECTION, standing) if standing else ()
+    troubles = {each.id: each.body for each in marks}
+    return [
+        summary(each.body, operations.get(claim_of(each.body) or ""), troubles.get(each.id), root) for each in found
+    ]
 
 
 def claim_of(document: JsonMapping) -> str | None:
@@ -121,11 +127,11 @@ def claim_of(document: JsonMapping) -> str | None:
     return claim if isinstance(claim, str) else None
 
 
-def summary(document: JsonMapping, operation: Stored | None, root: str) -> InstanceSummary:
+def summary(document: JsonMapping, operation: Stored | None, trouble: JsonMapping | None, root: str) -> InstanceSummary:
     """Return the row of one document."""
     internal = document.get("internal", {})
     drift = drift_of(document.get("metadata") or {})
-    health, text, since = judged(document, None if operation is None else operation.body, drift)
+    health, text, since = judged(document, None if operation is None else operation.body, drift, trouble)
     return InstanceSummary(
         id=document["id"],
         name=document.get("vnfInstanceName"),
@@ -176,15 +182,18 @@ def drift_mark(drift: Drift) -> DriftMark:
 
 
 def judged(
-    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None
+    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None, trouble: JsonMapping | None = None
 ) -> tuple[Health, str | None, str | None]:
-    """Return the health of an instance by what is stored of it, why, and since when; the gravest reason counts."""
-    first = next(_reasons(document, operation, drift), None)
+    """Return the health of an instance by what is stored of it, why, and since when; the gravest reason counts.
+
+    ``trouble``: the mark of its pods.
+    """
+    first = next(_reasons(document, operation, drift, trouble), None)
     return ("ok", None, None) if first is None else first
 
 
 def _reasons(
-    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None
+    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None, trouble: JsonMapping | None
 ) -> Iterator[tuple[Health, str, str | None]]:
     if operation is not None and operation["operationState"] == OperationState.FAILED_TEMP:
         detail = (operation.get("error") or {}).get("detail") or "no reason was reported"
@@ -194,6 +203,8 @@ def _reasons(
         yield "problem", line(str(mark["reason"])), str(mark.get("since") or "") or None
     if drift is not None:
         yield "problem", line(drift.reason), drift.since
+    if trouble is not None:
+        yield "problem", line(trouble["text"]), trouble["since"]
     if operation is None and document.get("internal", {}).get("remainsOf"):
         text = "an instantiation has failed and its resources may still exist: delete the instance, or instantiate it"
         yield "problem", text, None

@@ -9,14 +9,16 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_sol.lcm import OperationState, OperationType
+from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
+from kubevnfm_store.matching import fits
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.prefixes import prefixed
-from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored
+from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.lifecycle.containers.trouble_marks import marks_after
 from kubevnfm_lcm_api.lifecycle.core import dependencies, drift
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.multicloud.vnf_lists import claimed_by
@@ -47,6 +49,7 @@ _NEWEST_FIRST: Final = Sort("createdAt", descending=True)
 _BY_NAME: Final = Sort("vnfInstanceName")
 _MARKS: Final = (drift.PATH, dependencies.PATH, instances.REMAINS_OF)
 """The marks of an instance with a problem; a sparse index leads to each."""
+_BATCH: Final = 500
 _ANY_OPERATION: Final = tuple(each.value for each in OperationType)
 
 
@@ -73,7 +76,7 @@ async def _in_order(store: DocumentStore, asked: PageRequest) -> Found:
 
 
 async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:
-    """Return a page by id: an index leads to the instances on a VIM, and one to each mark of a problem.
+    """Return a page by id: an index leads to the instances on a VIM, and one to each mark of a problem in them.
 
     Operations that have failed and wait are few, and are read before their instances.
     """
@@ -87,12 +90,25 @@ async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:
 
     if _PROBLEM.name in asked.filters:
         failed = claimed_by(store, wanted, (_ANY_OPERATION, [OperationState.FAILED_TEMP]), most, after)
-        parts = await asyncio.gather(failed, *(matching(Exists(path)) for path in _MARKS))
+        parts = await asyncio.gather(
+            failed, _troubled(store, wanted, most, after), *(matching(Exists(path)) for path in _MARKS)
+        )
     else:
         parts = [await matching()]
     merged = {each.id: each for part in parts for each in part}
     listed = [merged[key] for key in sorted(merged)][:most]
     return Found(listed[: asked.limit], [listed[asked.limit - 1].id] if len(listed) > asked.limit else None)
+
+
+async def _troubled(store: DocumentStore, wanted: Sequence[Filter], most: int, after: str | None) -> Sequence[Stored]:
+    """Return the instances whose pods have a problem by id: the marks are few, so they are read first."""
+    standing = AllOf([*wanted, by(instantiationState=InstantiationState.INSTANTIATED.value)])
+    found: list[Stored] = []
+    while len(found) < most and (batch := await marks_after(store, after, limit=_BATCH)):
+        seen = await store.get_many(instances.COLLECTION, [each.id for each in batch])
+        found += sorted((each for each in seen if fits(standing, each.body)), key=lambda each: each.id)
+        after = batch[-1].id
+    return found[:most]
 
 
 def _wanted(asked: PageRequest) -> list[Filter]:

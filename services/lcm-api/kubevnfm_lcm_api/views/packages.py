@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import AllOf, Compare, Op, Sort
@@ -18,7 +19,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.packages.http.context import services as packages
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ListPage, Part, find_page, list_answer
 from kubevnfm_lcm_api.views.services import views
 

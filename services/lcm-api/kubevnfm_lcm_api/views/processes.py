@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.siblings import SeenProcess, SeenService
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.shown_settings import SettingShown
 

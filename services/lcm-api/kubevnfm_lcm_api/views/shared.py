@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, get_args
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.links import VNF_REFERENCE, VirtualLink
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
@@ -23,7 +24,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.multicloud.services import services
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ListPage, list_answer
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.shared_health import link_health, region_health, volume_health

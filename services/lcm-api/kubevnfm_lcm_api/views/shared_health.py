@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
 
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 
 _OF_LINK: Final[Mapping[str, Health]] = {"READY": "ok", "DEGRADED": "problem", "FAILED": "problem"}
 _OF_VOLUME: Final[Mapping[str, Health]] = {"Reserved": "ok", "Bound": "ok", "Released": "ok", "Failed": "problem"}

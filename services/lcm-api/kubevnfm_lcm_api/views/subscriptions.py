@@ -8,6 +8,7 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import shown_url
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Sort, Stored
@@ -21,7 +22,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION,
 from kubevnfm_lcm_api.notifications.http.context import services
 from kubevnfm_lcm_api.notifications.subscriptions import DeliveryState
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ListPage, Part, find_page, list_answer
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.subscription_words import filter_words

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
@@ -20,7 +21,6 @@ from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.shared_health import link_health
 from kubevnfm_lcm_api.views.tree.standing import SeenVim
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final, Literal
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.vim_views import VimCapacity, VimNode, VimView
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Compare, Op
@@ -16,7 +17,7 @@ from kubevnfm_lcm_api.http.pages import PARAMETERS, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import PREFIX, Health
+from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ListPage, list_answer
 from kubevnfm_lcm_api.views.services import views
 

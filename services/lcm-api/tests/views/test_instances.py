@@ -7,15 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_events import Envelope, Event
+from kubevnfm_events.inventory import TroubleChanged
+from kubevnfm_events.lcm import InstanceTroubled
 from kubevnfm_events.stacks import ResourcesCreated
 from kubevnfm_lcm_api.lifecycle.core import dependencies
-from kubevnfm_lcm_api.views.instance_rows import DriftMark, Health
+from kubevnfm_lcm_api.views.instance_rows import DriftMark
 from kubevnfm_lcm_api.views.tree.model import Node, TreeNode
 from kubevnfm_lcm_api.views.tree.ordering import arrange
+from patience import until_true
 from worlds.cnf_world import deployed
 from worlds.lcm_builders import NETWORK, RESOURCES
 from worlds.lcm_world import World, lcm_world
@@ -233,6 +239,92 @@ async def test_a_tree_shows_objects_with_their_pods_as_the_inventory_has_them(wo
     first = below(await tree(world, cnf), "release")[0]["children"][0]
     assert (first["name"], first["state"], first["health"]) == ("web", "missing", "problem")
     await _shows_links_and_volumes(world, cnf)
+
+
+def trouble(pod: InventoryResource) -> Envelope[Event]:
+    """Return the report about a pod."""
+    changed = TroubleChanged(
+        vnf_instance_id=pod.vnf_id, vim_id=pod.vim_id, kind=pod.kind, namespace=pod.namespace, name=pod.name,
+        text=pod.trouble,
+    )  # fmt: skip
+    return Envelope(changed, source="/kubevnfm/infra-k8s", subject=pod.vnf_id)
+
+
+async def problems(world: World, number: int) -> list[dict[str, Any]]:
+    """Return the instances with a problem once there are so many."""
+    found = list[dict[str, Any]]()
+
+    async def are_listed() -> bool:
+        found[:] = await listed(world, "problem=true")
+        return len(found) == number
+
+    await until_true(are_listed)
+    return found
+
+
+async def test_lists_name_the_trouble_of_a_pod_as_the_tree_does_until_it_ends(world: World) -> None:
+    """One that flaps is written once in a few seconds, and no write changes the instance or its entity tag."""
+    news = list[InstanceTroubled]()
+
+    async def keep(delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, InstanceTroubled)
+        news.append(delivery.envelope.data)
+        return Ack()
+
+    async def are_published() -> bool:
+        return len(news) == 3
+
+    await world.bus.consume_events("tests.troubled", ["lcm.instance.troubled"], keep)
+    cnf, url = await deployed(world), "/vnflcm/v2/vnf_instances"
+    other = await world.create("cnf")
+    vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
+    await world.reached(await world.instantiate(other, "cnf", vimConnectionInfo=vims), "COMPLETED")
+    before = [(await world.call("GET", f"{url}/{each}")).headers["ETag"] for each in (cnf, other)]
+    crash = "container web ends again and again with exit code 1"
+    good = [a_pod(each, f"web-{each}") for each in (cnf, other)]
+    bad = [a_pod(each, f"bad-{each}", ready=False, trouble=crash) for each in (cnf, other)]
+    world.inventory.resources = [*good, *bad]
+    for _ in range(50):
+        await world.bus.publish(trouble(bad[0]))
+        await world.bus.publish(trouble(good[0]))
+    await world.bus.publish(trouble(bad[1]))
+    rows = {each["id"]: each for each in await problems(world, 2)}
+    (pod, _) = below(await tree(world, cnf), "pod")
+    assert (pod["name"], pod["text"], pod["health"]) == (f"bad-{cnf}", crash, "problem")
+    assert (rows[cnf]["health"], rows[cnf]["text"], rows[cnf]["since"]) == (
+        "problem", f"Pod {pod['name']}: {pod['text']}", pod["since"],
+    )  # fmt: skip
+    assert [each["id"] for each in await listed(world, "problem=true&limit=1")] == sorted([cnf, other])
+    assert len(await listed(world, "problem=true&state=INSTANTIATED")) == 2
+    assert await listed(world, "problem=true&vnfdId=none") == []
+    mark = await world.store.get("vnf_troubles", cnf)
+    assert mark is not None
+    assert mark.revision == 1
+    (by_id,) = [each for each in await listed(world) if each["id"] == other]
+    assert by_id["health"] == "problem"
+    world.inventory.resources = [*good, bad[1]]
+    await world.bus.publish(trouble(good[0]))
+    assert [each["id"] for each in await problems(world, 1)] == [other]
+    await until_true(are_published)
+    assert [each.text for each in news if each.vnf_instance_id == cnf] == [rows[cnf]["text"], ""]
+    world.inventory.failure = ServiceUnavailable("infra-k8s does not answer (TimeoutError)")
+    assert [each["id"] for each in await listed(world, "problem=true")] == [other], "what is stored is shown"
+    assert [(await world.call("GET", f"{url}/{each}")).headers["ETag"] for each in (cnf, other)] == before
+    await world.reached(await world.ask(other, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
+    assert await listed(world, "problem=true") == []
+
+
+async def test_a_round_marks_what_no_report_was_about(tmp_path: Path) -> None:
+    """A report was lost, or a pod was on its way for too long; a mark without an instance goes too."""
+    async with lcm_world(tmp_path, drift_every_s=0.2) as world:
+        await world.store.insert("vnf_troubles", "gone", {"id": "gone", "text": "Pod a: x", "since": DRIFT["since"]})
+        cnf = await deployed(world)
+        world.inventory.resources = [a_pod(cnf, "web-1", ready=False)]
+        (row,) = await problems(world, 1)
+        assert (row["id"], row["text"]) == (cnf, "Pod web-1: it is not ready")
+        world.inventory.resources = [a_pod(cnf, "web-1", ready=True)]
+        await problems(world, 0)
+        assert await world.store.get("vnf_troubles", "gone") is None
 
 
 async def _shows_links_and_volumes(world: World, cnf: str) -> None:

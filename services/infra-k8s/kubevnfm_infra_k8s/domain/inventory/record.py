@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
-from kubevnfm_events.inventory import NetworkAddresses, Placement, PlacementChanged
+from kubevnfm_clients.multicloud.object_health import health_of, is_ill, state_of
+from kubevnfm_events.inventory import NetworkAddresses, Placement, PlacementChanged, TroubleChanged
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.query import Stored
@@ -91,6 +93,8 @@ class ObjectRecord(BaseModel):
     networks: tuple[NetworkAddresses, ...] = ()
     ready: bool | None = None
     trouble: str = ""
+    ill: bool = False
+    """Whether it has a problem, or has one if it stays as it is; an index leads to those."""
     created_at: str = ""
     """As the API server says."""
     changed_at: str = ""
@@ -118,6 +122,7 @@ class ObjectRecord(BaseModel):
             networks=seen.networks,
             ready=seen.ready,
             trouble=seen.trouble,
+            ill=_is_ill(seen),
             created_at=seen.created_at,
             changed_at=now,
         )
@@ -129,7 +134,7 @@ class ObjectRecord(BaseModel):
 
     def document(self) -> JsonObject:
         """Return what is stored."""
-        body = self.model_dump(mode="json", exclude={"revision", "export"})
+        body = self.model_dump(mode="json", exclude={"revision", "export", *(() if self.ill else ("ill",))})
         if self.export != ObjectExport():
             body["export"] = self.export.model_dump(exclude_none=True)
         # An index needs them in one array.
@@ -152,17 +157,18 @@ class ObjectRecord(BaseModel):
 
     def is_exported_as(self, other: ObjectRecord) -> bool:
         """Return whether A&AI would have the same of both: it has no place for the state of a pod."""
-        stateless: dict[str, object] = {"ready": None, "trouble": ""}
+        stateless: dict[str, object] = {"ready": None, "trouble": "", "ill": False}
         return self.model_copy(update=stateless).is_as(other.model_copy(update=stateless))
 
     def shows(self, seen: SeenObject) -> bool:
         """Return whether the record says what was seen."""
-        return all(getattr(self, name) == getattr(seen, name) for name in _SEEN)
+        # An earlier version has stored none as ill.
+        return all(getattr(self, name) == getattr(seen, name) for name in _SEEN) and self.ill == _is_ill(seen)
 
     def shown(self, watch: str, watch_detail: str) -> InventoryResource:
         """Return it as users see it."""
         return InventoryResource(
-            **self.model_dump(exclude={"revision", "vnf_instance_id", "export"}),
+            **self.model_dump(exclude={"revision", "vnf_instance_id", "export", "ill"}),
             vnf_id=self.vnf_instance_id,
             watch=watch,
             watch_detail=watch_detail,
@@ -206,6 +212,32 @@ def _change_of(old: ObjectRecord | None, new: ObjectRecord | None) -> PlacementC
         old=before,
         new=after,
     )
+
+
+def troubles_of(old: ObjectRecord | None, new: ObjectRecord | None) -> Sequence[TroubleChanged]:
+    """Return the events about a change of what is wrong with a pod or virtual machine."""
+    if old is not None and new is not None and old.vnf_instance_id != new.vnf_instance_id:
+        return [*troubles_of(old, None), *troubles_of(None, new)]
+    now = new or old
+    # Most are well before and after.
+    if now is None or not ((old is not None and old.ill) or (new is not None and new.ill)):
+        return []
+    before, after = (_problem(each, now.changed_at) for each in (old, new))
+    if before == after:
+        return []
+    about = {name: getattr(now, name) for name in ("vnf_instance_id", "vim_id", "kind", "namespace", "name")}
+    return [TroubleChanged(**about, text=after)]
+
+
+def _problem(record: ObjectRecord | None, now: str) -> str:
+    if record is None or not record.ill:
+        return ""
+    health, text = state_of(record) if record.changed_at == now else health_of(record, datetime.fromisoformat(now))
+    return text if health == "problem" else ""
+
+
+def _is_ill(seen: SeenObject) -> bool:
+    return is_placed(seen.api_version, seen.kind) and is_ill(seen)
 
 
 def _placement(record: ObjectRecord | None) -> Placement | None:

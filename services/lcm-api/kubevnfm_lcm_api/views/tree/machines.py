@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError
 
@@ -11,7 +12,6 @@ from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import StackDeployment
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
 from kubevnfm_lcm_api.views.tree.model import Node, NodeKind
 from kubevnfm_lcm_api.views.tree.nodes import ClusterNodes, of_node, state_of

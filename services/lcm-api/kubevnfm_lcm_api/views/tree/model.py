@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.models import Shown
-from kubevnfm_lcm_api.views.instance_rows import DriftMark, Health
+from kubevnfm_lcm_api.views.instance_rows import DriftMark
 
 NodeKind = Literal[
     "vnf",

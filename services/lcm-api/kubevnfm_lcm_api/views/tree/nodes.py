@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.vim_views import VimNode
 
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known
 
 

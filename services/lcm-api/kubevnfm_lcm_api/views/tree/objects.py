@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeVar
 
 from kubevnfm_clients.multicloud.inventory import CURRENT, InventoryResource
+from kubevnfm_clients.multicloud.object_health import health_of
 from kubevnfm_events.objects import ObjectFacts, PodFacts
 
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import PLACED_KINDS, Placed, TreeFacts
 from kubevnfm_lcm_api.views.tree.model import Node
 from kubevnfm_lcm_api.views.tree.standing import Standing
@@ -24,10 +24,6 @@ _WORKLOADS: Final = frozenset(
     {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "VirtualMachine"}
     | {"VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"}
 )
-_OF_PHASE: Final[Mapping[str, Health]] = {"Running": "ok", "Succeeded": "ok", "Failed": "problem", "Unknown": "unknown"}
-"""Any other phase is one on the way to Running."""
-_PATIENCE: Final = timedelta(minutes=5)
-"""A pod that is so long on its way has a problem."""
 _WHAT: Final = {
     "missing": "another party has deleted it",
     "replaced": "another object has its name",
@@ -156,19 +152,8 @@ def _pods(facts: TreeFacts, release: Release, ground: Standing) -> Iterator[tupl
 
 
 def _placed(each: InventoryResource, now: datetime) -> Node:
-    health, text = _OF_PHASE.get(each.phase, "progressing"), None
-    if each.watch != CURRENT:
-        health, text = "unknown", _not_watched(each)
-    elif each.trouble and health != "ok":
-        health, text = "problem", line(each.trouble)
-    elif health == "progressing" or (each.phase == "Running" and each.ready is False):
-        since = datetime.fromisoformat(each.changed_at) if each.changed_at else now
-        health = "problem" if each.trouble or now - since > _PATIENCE else "progressing"
-        where = "" if each.node else ", and it has no node yet"
-        state = "it is not ready" if each.phase == "Running" else f"the phase is {each.phase or 'not known'}{where}"
-        text = line(each.trouble) or state
-    elif health != "ok":
-        text = f"the phase is {each.phase}"
+    is_current = each.watch == CURRENT
+    health, text = health_of(each, now) if is_current else ("unknown", _not_watched(each))
     return Node(
         kind="pod",
         id=each.uid,
@@ -177,7 +162,7 @@ def _placed(each: InventoryResource, now: datetime) -> Node:
         role=each.vdu_id,
         state=each.phase or None,
         health=health,
-        text=text,
+        text=line(text) or None,
         since=each.changed_at if health != "ok" else None,
         addresses=list(dict.fromkeys(one for network in each.networks for one in network.addresses)) or None,
         place=each.node or None,

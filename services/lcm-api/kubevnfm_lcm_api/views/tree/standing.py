@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.instance_rows import Health
 from kubevnfm_lcm_api.views.tree.facts import Away, Gone, Known, TreeFacts
 
 _OF_STATE: Final[Mapping[str, Health]] = {
