@@ -263,6 +263,12 @@ async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None
     changed = await world.upload(other_image(world.folder))
     form = await form_of(world, changed["id"], "change_vnfpkg", instance_id)
     await compare(world, form, instance_id, "change_vnfpkg", filled_in(form, form, {}))
+    of_containers = await world.call(
+        "GET", f"/kubevnfm/v1/packages/{other['id']}/forms/change_vnfpkg", params=of_instance
+    )
+    refused = await judge(world, instance_id, "change_vnfpkg", {"vnfdId": other["vnfdId"]})
+    assert of_containers.problem(422)["invalidParams"] == refused.problem(422)["invalidParams"]
+    assert "has no image" in str(refused.json)
     world.vims.list = _Away()  # type: ignore[method-assign]  # as while vim-registry does not answer
     heal = await form_of(world, package["id"], "heal", instance_id)
     form = await form_of(world, package["id"], "instantiate")

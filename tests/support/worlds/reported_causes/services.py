@@ -8,6 +8,38 @@ from worlds.reported_causes.case import Case
 
 SERVICES: Final = (
     Case(
+        "an nfvo that refuses connections",
+        "nfvo-away",
+        "https://nfvo.example/grant/v1/grants: Cannot connect to host nfvo.example:443 ssl:default [Connect call failed ('10.0.0.1', 443)]",
+        "nfvo-away",
+        "The NFVO does not answer the request for a grant: \"https://nfvo.example/grant/v1/grants: Cannot connect to host nfvo.example:443 ssl:default [Connect call failed ('10.0.0.1', 443)]\".",
+        "Nfvo NFVO",
+    ),
+    Case(
+        "an nfvo with another certificate",
+        "nfvo-away",
+        "https://nfvo.example/grant/v1/grants: Cannot connect to host nfvo.example:443 ssl:True [SSLCertVerificationError: (1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired (_ssl.c:1006)')]",
+        "nfvo-away",
+        'The NFVO does not answer the request for a grant: "https://nfvo.example/grant/v1/grants: Cannot connect to host nfvo.example:443 ssl:True [SSLCertVerificationError: (1, \'[SSL…".',
+        "Nfvo NFVO",
+    ),
+    Case(
+        "a keystone with too many requests",
+        "resource-busy",
+        "Keystone (https://keystone.example/v3): 429 Too Many Requests",
+        "vim-faulty",
+        'Keystone of the VIM reports a fault of its own: "429 Too Many Requests".',
+        "Vim vim-1",
+    ),
+    Case(
+        "a webhook with too many requests",
+        "webhook-unavailable",
+        'failed calling webhook "v.example": failed to call webhook: Post "https://hook.ns.svc:443/validate?timeout=10s": 429 Too Many Requests',
+        "webhook-away",
+        "The webhook v.example does not answer: it takes no more requests now.",
+        "Webhook v.example",
+    ),
+    Case(
         "keystone away",
         "vim-unavailable",
         "Keystone (https://keystone.example/v3): connection refused",

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, check_machine_drivers, is_registry, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_new_groups, check_numbers
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
+    check_bootable,
     check_fed,
     check_hot_values,
     check_placement,
@@ -86,6 +87,7 @@ async def instantiated_machines(
     if user_data is None and base_hot is not None:
         check_hot_values(base_hot, parameters)
     if user_data is None and not is_granted_outside:
+        check_bootable("flavourId", flavour, base_hot)
         check_fed(common.ext_virtual_links, flavour, base_hot, rules.counts, parameters)
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     is_cluster = INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters)

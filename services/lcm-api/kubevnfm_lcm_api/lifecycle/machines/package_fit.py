@@ -103,6 +103,20 @@ def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: M
             raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {name} expected")
 
 
+def check_bootable(place: str, flavour: Flavour, hot: BaseHot | None) -> None:
+    """Raise Unprocessable, for ``place``, for machines without anything to boot from, such as a package of containers has.
+
+    To be called only if no NFVO grants images; a Base HOT names its own.
+    """
+    for vdu_id, vdu in flavour.vdus.items() if hot is None else ():
+        images = [vdu.image, *(flavour.storages[one].image for one in vdu.storages if one in flavour.storages)]
+        if flavour.max_count(vdu_id) and not any(images):
+            raise Unprocessable(
+                place,
+                f"flavour {flavour.flavour_id} has no machines: VDU {vdu_id} has no image (sw_image_data) to boot from, and there is no Base HOT",
+            )
+
+
 def check_fed(
     links: Sequence[Mapping[str, Any]],
     flavour: Flavour,

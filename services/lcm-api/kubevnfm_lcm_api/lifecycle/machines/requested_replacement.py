@@ -36,6 +36,7 @@ from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
     USER_DATA,
     USER_DATA_CLASS,
+    check_bootable,
     check_fed,
     check_hot_values,
     check_placement,
@@ -411,6 +412,7 @@ def _check_template(
         if not has_user_data:
             check_hot_values(hot, given, kept=draft.parameters)
     if not has_user_data and not is_granted_outside:
+        check_bootable("vnfdId" if draft.is_new_package else "newFlavourId", flavour, hot)
         check_fed(draft.connections[_EXTERNAL], flavour, hot, draft.counts, draft.parameters)
 
 

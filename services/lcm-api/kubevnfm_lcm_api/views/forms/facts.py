@@ -13,7 +13,7 @@ from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.user_data_inputs import LARGEST, inputs_of
 from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import ComputeDemand, Flavour, Vnfd
-from kubevnfm_kit.errors import Conflict, InvalidInput, VnfmError
+from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.resources import InstantiatedVnfInfo
@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.containers.ordering import order_in
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import TaskUnsupported
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_bootable
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 _ANY: Final = (OPENSTACK, KUBERNETES)
@@ -153,3 +154,16 @@ def check_package(record: InstanceRecord, package_id: str) -> None:
     """Raise InvalidInput for an instance of another package."""
     if record.vnf.vnf_pkg_id != package_id:
         raise InvalidInput("instance", f"an instance of this package expected: it is of {record.vnf.vnf_pkg_id}")
+
+
+def check_new_package(on: RequestServices, facts: FormFacts) -> None:
+    """Raise Unprocessable, as the request, for a package that lacks the flavour of the VNF, or has nothing that machines boot from."""
+    assert facts.record is not None
+    assert facts.info is not None
+    own = next((one for one in facts.flavours if one.flavour.flavour_id == facts.info.flavour_id), None)
+    if own is None:
+        raise Unprocessable(
+            "vnfdId", f"the VNF has flavour {facts.info.flavour_id}, and VNFD {facts.vnfd.vnfd_id} does not"
+        )
+    if facts.record.stack is not None and not on.is_granted_outside:
+        check_bootable("vnfdId", own.flavour, own.hot)

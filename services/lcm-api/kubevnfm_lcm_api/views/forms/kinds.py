@@ -88,7 +88,8 @@ async def _vim_change(request: web.Request) -> JsonObject:
     form = _wrapped((await vims.forms())["change"][str(vim["type"])])
     properties = form["properties"]["vim"]["properties"]
     for name in ("name", "description"):
-        properties[name]["examples"] = [vim[name]]
+        if vim.get(name):
+            properties[name]["examples"] = [vim[name]]
     return form
 
 

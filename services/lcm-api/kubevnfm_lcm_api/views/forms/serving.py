@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.causes.wording import line
-from kubevnfm_lcm_api.views.forms.facts import check_package, check_task, read_facts
+from kubevnfm_lcm_api.views.forms.facts import check_new_package, check_package, check_task, read_facts
 from kubevnfm_lcm_api.views.forms.kinds import KINDS, VIM, form_of
 from kubevnfm_lcm_api.views.forms.operations import FORMS
 from kubevnfm_lcm_api.views.forms.schemas import titled
@@ -67,6 +67,8 @@ async def show(request: web.Request) -> web.Response:
     # The others have no VIM to choose, so they do not need vim-registry.
     known = await known_of("vim-registry", views(request).vims.list({})) if operation == "instantiate" else ()
     facts = await read_facts(on, None if isinstance(known, Away | Gone) else known, package_id, record)
+    if operation == "change_vnfpkg":
+        check_new_package(on, facts)
 
     def form() -> str:
         away = {"x-away": [{"part": "vims", "text": line(known.reason)}]} if isinstance(known, Away | Gone) else {}
@@ -114,6 +116,7 @@ def routes() -> list[Route]:
     refusals = {
         404: "No such package, form or instance, or the VNF does not support the operation",
         409: "The instance is not in a state for it, or the package is not ONBOARDED",
+        422: "The VNF cannot be changed to the package",
     }
     summary = "Describe the body of a request by a JSON Schema"
     kinds, kind = f"{PREFIX}/forms", f"{PREFIX}/forms/{{kind}}"

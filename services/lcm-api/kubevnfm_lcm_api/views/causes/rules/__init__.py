@@ -12,11 +12,12 @@ from kubevnfm_lcm_api.views.causes.rules.machines import MACHINES
 from kubevnfm_lcm_api.views.causes.rules.openstack import OPENSTACK
 from kubevnfm_lcm_api.views.causes.rules.pods import PODS
 from kubevnfm_lcm_api.views.causes.rules.scripts import SCRIPTS
-from kubevnfm_lcm_api.views.causes.rules.services import SERVICES
+from kubevnfm_lcm_api.views.causes.rules.services import OUTSIDE, SERVICES
 from kubevnfm_lcm_api.views.causes.rules.volumes import VOLUMES
 from kubevnfm_lcm_api.views.causes.rules.workload_clusters import WORKLOAD_CLUSTERS
 
 TABLE: Final[Sequence[Rule]] = (
+    *OUTSIDE,
     *SCRIPTS,
     *IMAGES,
     *VOLUMES,

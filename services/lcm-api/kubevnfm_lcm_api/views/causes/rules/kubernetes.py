@@ -7,6 +7,8 @@ from typing import Final
 from kubevnfm_lcm_api.views.causes.rule import NAME, OBJECT, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
+_API: Final = "cluster-unavailable resource-busy"
+"""The codes of what says of the API itself, by its URL, why it does not answer: other reports have URLs of other servers."""
 
 KUBERNETES: Final = (
     # --- what stands in the way of every request
@@ -14,7 +16,8 @@ KUBERNETES: Final = (
         "vim-not-trusted",
         "The certificate of the Kubernetes API at {url} is not trusted: {why}.",
         "Renew the certificate of the API, or give the VIM the CA that has signed it (PUT /v1.0/vims/ID, ssl_ca_cert)",
-        text=r"(?P<url>https://[^\s]{1,200}?): .{0,200}?(?:CERTIFICATE_VERIFY_FAILED|CertificateError|certificate verify failed)",
+        code=_API,
+        text=r"(?<!\()(?P<url>https://[^\s]{1,200}?): .{0,200}?(?:CERTIFICATE_VERIFY_FAILED|CertificateError|certificate verify failed)",
         about="Vim",
         words={
             r"has expired": "it has expired",
@@ -29,14 +32,16 @@ KUBERNETES: Final = (
         "vim-away",
         "The Kubernetes API at {url} does not answer: it refuses the connection.",
         "Look at the VIM, and at the network between it and this manager",
-        text=r"(?P<url>https?://[^\s]{1,200}?)(?: does not answer)?: .{0,200}?Cannot connect to host \S{1,300} ssl:\S{1,20} \[Connect call failed",
+        code=_API,
+        text=r"(?<!\()(?P<url>https?://[^\s]{1,200}?)(?: does not answer)?: .{0,200}?Cannot connect to host \S{1,300} ssl:\S{1,20} \[Connect call failed",
         about="Vim",
     ),
     rule(
         "vim-limits",
         "The Kubernetes API at {url} takes no more requests of this manager now (priority and fairness).",
         "Nothing, it is asked again; if it lasts, look at the FlowSchema of the account of the VIM and at the load of the API",
-        text=r"(?P<url>https?://[^\s]{1,200}?): .{0,200}?(?:\b429\b|too many requests|Too many requests)",
+        code=_API,
+        text=r"(?<!\()(?P<url>https?://[^\s]{1,200}?): .{0,200}?(?:\b429\b|too many requests|Too many requests)",
         about="Vim",
     ),
     rule(
@@ -73,7 +78,8 @@ KUBERNETES: Final = (
             r"connection refused": "it refuses the connection",
             r"no such host|service \\?\"[^\"]{1,200}\" not found": "its Service does not exist",
             r"x509": "its certificate is not trusted",
-            r"deadline exceeded|timeout|Timeout": "the call timed out",
+            r"deadline exceeded|(?<!\?)timeout|Timeout": "the call timed out",
+            r"\b429\b": "it takes no more requests now",
             r"": "the call fails",
         },
     ),

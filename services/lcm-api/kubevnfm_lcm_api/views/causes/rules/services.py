@@ -10,6 +10,83 @@ _SAID: Final = r"(?P<said>.{1,300})"
 _OPENSTACK: Final = r"(?P<api>Keystone|Heat|Nova|Neutron|Glance|Cinder|Octavia)"
 _LOOK: Final = "Look at the VIM, and at the network between it and this manager"
 
+OUTSIDE: Final = (
+    # --- NFVO
+    rule(
+        "nfvo-away",
+        "The NFVO does not answer the request for a grant: {said}",
+        "Look at the NFVO, and at the address and credentials in the settings",
+        code="nfvo-away",
+        text=_SAID,
+        about="Nfvo",
+    ),
+    rule(
+        "nfvo-away",
+        "The NFVO did not answer the request for a grant in time: {said}",
+        "Look at the NFVO, then send the request of the operation again",
+        code="grant-timeout",
+        text=r"last failure: (?P<said>.{1,250})",
+        about="Nfvo",
+    ),
+    rule(
+        "nfvo-undecided",
+        "The NFVO has not decided about the grant yet.",
+        "Let the NFVO decide",
+        code="nfvo-undecided",
+        about="Nfvo",
+    ),
+    rule(
+        "nfvo-undecided",
+        "The NFVO did not decide about the grant in time.",
+        "Let the NFVO decide, then send the request of the operation again",
+        code="grant-timeout",
+        about="Nfvo",
+    ),
+    rule(
+        "grant-refused",
+        "The NFVO refused the grant: {said}",
+        "Let the NFVO allow the operation, then send its request again",
+        code="grant-refused",
+        text=_SAID,
+        about="Nfvo",
+    ),
+    rule(
+        "grant-unusable",
+        "The grant of the NFVO cannot be used: {said}",
+        "Correct the grant in the NFVO (docs/granting.md), then send the request of the operation again",
+        code="grant-unusable",
+        text=_SAID,
+        about="Nfvo",
+    ),
+    # --- packages
+    rule(
+        "package-not-fetched",
+        "The VNF package cannot be fetched: {said}",
+        "Check the address and the credentials of the catalogue",
+        code="package-not-fetched",
+        text=_SAID,
+        about="Package",
+    ),
+    rule(
+        "package-unusable",
+        "The VNF package of the operation cannot be used: {said}",
+        "Onboard or enable the package",
+        code="package-unusable",
+        text=_SAID,
+        about="Package",
+    ),
+    # --- the database of this manager
+    rule(
+        "store-away",
+        "The database of this manager cannot be used: {said}",
+        "Look at the database and at the network to it",
+        code="store-unavailable",
+        text=_SAID,
+        about="Database",
+    ),
+)
+"""By their codes alone what is no VIM: its reports have addresses and errors of connections as those of VIMs have."""
+
 SERVICES: Final = (
     # --- VIMs
     rule(
@@ -133,70 +210,6 @@ SERVICES: Final = (
         text=_SAID,
         about="Vim",
     ),
-    # --- NFVO
-    rule(
-        "nfvo-away",
-        "The NFVO does not answer the request for a grant: {said}",
-        "Look at the NFVO, and at the address and credentials in the settings",
-        code="nfvo-away",
-        text=_SAID,
-        about="Nfvo",
-    ),
-    rule(
-        "nfvo-away",
-        "The NFVO did not answer the request for a grant in time: {said}",
-        "Look at the NFVO, then send the request of the operation again",
-        code="grant-timeout",
-        text=r"last failure: (?P<said>.{1,250})",
-        about="Nfvo",
-    ),
-    rule(
-        "nfvo-undecided",
-        "The NFVO has not decided about the grant yet.",
-        "Let the NFVO decide",
-        code="nfvo-undecided",
-        about="Nfvo",
-    ),
-    rule(
-        "nfvo-undecided",
-        "The NFVO did not decide about the grant in time.",
-        "Let the NFVO decide, then send the request of the operation again",
-        code="grant-timeout",
-        about="Nfvo",
-    ),
-    rule(
-        "grant-refused",
-        "The NFVO refused the grant: {said}",
-        "Let the NFVO allow the operation, then send its request again",
-        code="grant-refused",
-        text=_SAID,
-        about="Nfvo",
-    ),
-    rule(
-        "grant-unusable",
-        "The grant of the NFVO cannot be used: {said}",
-        "Correct the grant in the NFVO (docs/granting.md), then send the request of the operation again",
-        code="grant-unusable",
-        text=_SAID,
-        about="Nfvo",
-    ),
-    # --- packages
-    rule(
-        "package-not-fetched",
-        "The VNF package cannot be fetched: {said}",
-        "Check the address and the credentials of the catalogue",
-        code="package-not-fetched",
-        text=_SAID,
-        about="Package",
-    ),
-    rule(
-        "package-unusable",
-        "The VNF package of the operation cannot be used: {said}",
-        "Onboard or enable the package",
-        code="package-unusable",
-        text=_SAID,
-        about="Package",
-    ),
     # --- the services of this manager
     rule(
         "broker-away",
@@ -204,14 +217,6 @@ SERVICES: Final = (
         "Look at RabbitMQ and at the network to it; what is stored is sent afterwards",
         code="broker-away broker-lost bus-closed",
         about="Broker",
-    ),
-    rule(
-        "store-away",
-        "The database of this manager cannot be used: {said}",
-        "Look at the database and at the network to it",
-        code="store-unavailable",
-        text=_SAID,
-        about="Database",
     ),
     rule(
         "service-away",
