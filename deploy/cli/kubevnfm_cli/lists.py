@@ -20,7 +20,6 @@ LEAST_TO_END: Final = 8
 """For what cannot be undone: an id can begin with a name such as ``cafe`` or ``db01``."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHOWN: Final = 10
-_SEARCHED: Final = 10_000
 ALL: Final = 10_000_000
 _MOST_PAGES: Final = 10_000
 """A list whose pages are empty has an end too."""
@@ -41,9 +40,7 @@ class Listed(NamedTuple):
 
 def read_list(gateway: Gateway, noun: Noun, query: Mapping[str, str | Sequence[str]], limit: int = MOST) -> Listed:
     """Return a list's things, at most ``limit``. Raises Refused, Unreachable, Fault."""
-    # A page of our own views has so many things; the others do not read it.
-    size = {"limit": str(min(limit, MOST))} if noun.list_path.startswith("/kubevnfm/") else {}
-    reply = gateway.get(noun.list_path, {**size, **query})
+    reply = gateway.get(noun.list_path, {"limit": str(min(limit, MOST)), **query})
     body = reply.json()
     items = noun.items(body)
     following = reply.next
@@ -128,11 +125,6 @@ def _only(text: str, found: _Found) -> str:
 
 def _matching(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
     """Return the one with that id, or those with that name; and those whose id begins so."""
-    return (_searched if noun.searched_as else _listed)(gateway, noun, text)
-
-
-def _searched(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
-    """Return what `_matching` does, by the gateway's search."""
     body = gateway.get("/kubevnfm/v1/search", {"q": text, "kind": noun.searched_as}).object()
     for away in objects(body.get("away")):
         raise Fault(f"{noun.name} {printable(text)} cannot be looked up: {printable(away.get('text'))}")
@@ -148,15 +140,6 @@ def _searched(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
     by_name = {} if noun.name == "op" else named("name", is_exact=True)
     exact = named("id", is_exact=True) or by_name or named("vnfdId", is_exact=True)
     return exact, named("id", is_exact=False)
-
-
-def _listed(gateway: Gateway, noun: Noun, text: str) -> tuple[_Found, _Found]:
-    """Return what `_matching` does, of a short list."""
-    items = read_list(gateway, noun, {}, _SEARCHED).items
-    ids = {str(noun.table.id_of(one)): noun.name_of(one) for one in items}
-    by_name: _Found = {one: name for one, name in ids.items() if name == text}
-    exact: _Found = {text: ids[text]} if text in ids else by_name
-    return exact, {one: name for one, name in ids.items() if one.startswith(text)}
 
 
 def pairs(words: Sequence[str], option: str) -> dict[str, list[str]]:

@@ -27,10 +27,12 @@ class Noun:
     table: Table
     name_of: Callable[[JsonObject], object]
     """The name by which people call it, or None."""
+    searched_as: str
+    """The word of the gateway's search, which finds ids and names."""
     one_path: str = ""
     """The path that one thing is below, if it is another one."""
-    searched_as: str = ""
-    """The word of the gateway's search; without it, the list is read to find a name."""
+    has_events: bool = True
+    """Whether the stream of events has all changes of them; others are looked for again and again."""
     api_path: str = ""
     """The path at which one is created and deleted, if it is another one."""
     inside: str = ""
@@ -132,7 +134,15 @@ def _why(one: JsonObject) -> object:
     return part(one, "cause", "text") or part(one, "error", "detail")
 
 
+def _users(one: JsonObject) -> list[object]:
+    """Return who uses a link or a volume: VNF instances by their ids."""
+    return [
+        each.get("name") or each.get("vnfInstanceId") or each.get("reference") for each in objects(one.get("users"))
+    ]
+
+
 _ID: Final = Column("ID", value_at("id"))
+_SUSPENDED: Final = Column("SUSPENDED", value_at("suspended", "reason"), is_wide=True)
 
 _VNF: Final = Noun(
     "vnf",
@@ -240,74 +250,108 @@ _REGION: Final = Noun(
     "region",
     ("regions",),
     "Cloud regions",
-    "/multicloud/v1/cloud-regions",
+    "/kubevnfm/v1/regions",
     Table(
         "region",
         (
             _ID,
-            Column("STATUS", value_at("status"), is_state=True),
-            Column("VERSION", value_at("server_version")),
-            Column("VIM", value_at("vim_id"), is_wide=True),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("HEALTH", value_at("health"), is_state=True),
+            Column("VERSION", value_at("serverVersion")),
+            _SUSPENDED,
+            Column("VIM", value_at("vimId"), is_wide=True),
             Column("ENDPOINT", value_at("endpoint"), is_wide=True),
-            Column("CREDENTIALS UNTIL", value_at("not_after"), is_wide=True),
-            age("AGE", "created_at"),
-            Column("REASON", value_at("status_reason")),
+            Column("CREDENTIALS UNTIL", value_at("credentialsEndAt"), is_wide=True),
+            age("AGE", "createdAt"),
+            Column("WHY", value_at("text")),
         ),
     ),
-    value_at("cloud_region"),
+    value_at("name"),
+    api_path="/multicloud/v1/cloud-regions",
+    searched_as="cloud-region",
+    has_events=False,
 )
 _LINK: Final = Noun(
     "link",
     ("links", "virtual-link", "virtual-links"),
     "Virtual links",
-    "/multicloud/v1/virtual-links",
+    "/kubevnfm/v1/links",
     Table(
         "link",
         (
             _ID,
             Column("NAME", value_at("name")),
-            Column("REGION", value_at("cloud_region_id")),
+            Column("REGION", value_at("regionId")),
             Column("TYPE", value_at("type")),
-            Column("STATUS", value_at("status"), is_state=True),
-            Column("USED", value_at("use_count")),
-            age("AGE", "created_at", is_wide=True),
-            Column("DETAIL", value_at("status_detail")),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("HEALTH", value_at("health"), is_state=True),
+            Column("USED", value_at("useCount")),
+            _SUSPENDED,
+            Column("USED BY", _users, is_wide=True),
+            age("AGE", "createdAt", is_wide=True),
+            Column("WHY", value_at("text")),
         ),
     ),
     value_at("name"),
+    api_path="/multicloud/v1/virtual-links",
     searched_as="virtual-link",
+    has_events=False,
 )
 _VOLUME: Final = Noun(
     "volume",
     ("volumes", "persistent-volume", "persistent-volumes"),
     "Persistent volumes",
-    "/multicloud/v1/persistent-volumes",
+    "/kubevnfm/v1/volumes",
     Table(
         "volume",
         (
             _ID,
             Column("NAME", value_at("name")),
-            Column("REGION", value_at("cloud_region_id")),
+            Column("REGION", value_at("regionId")),
             Column("SIZE", value_at("size")),
-            Column("PHASE", value_at("phase"), is_state=True),
-            Column("USED BY", value_at("in_use_by")),
-            age("AGE", "created_at", is_wide=True),
-            Column("DETAIL", value_at("phase_detail")),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("HEALTH", value_at("health"), is_state=True),
+            Column("USED", value_at("useCount")),
+            _SUSPENDED,
+            Column("USED BY", _users, is_wide=True),
+            Column("CLAIM", value_at("claim"), is_wide=True),
+            age("AGE", "createdAt", is_wide=True),
+            Column("WHY", value_at("text")),
         ),
     ),
     value_at("name"),
+    api_path="/multicloud/v1/persistent-volumes",
     searched_as="persistent-volume",
+    has_events=False,
 )
 _SUB: Final = Noun(
     "sub",
     ("subs", "subscription", "subscriptions"),
     "Subscriptions to notifications",
-    "/vnflcm/v2/subscriptions",
+    "/kubevnfm/v1/subscriptions",
     Table(
         "sub",
-        (_ID, Column("TYPES", value_at("filter", "notificationTypes")), Column("CALLBACK", value_at("callbackUri"))),
+        (
+            _ID,
+            Column("API", value_at("api")),
+            Column("STATE", value_at("state"), is_state=True),
+            Column("HEALTH", value_at("health"), is_state=True),
+            Column("PENDING", value_at("pending")),
+            age("DELIVERED", "lastSuccessAt"),
+            Column("CALLBACK", value_at("callbackUri")),
+            Column("TO", value_at("filter"), is_wide=True),
+            Column("BY", value_at("createdBy"), is_wide=True),
+            Column("DROPPED", value_at("dropped"), is_wide=True),
+            age("FAILING", "since", is_wide=True),
+            Column("NEXT TRY", value_at("nextTryAt"), is_wide=True),
+            age("AGE", "createdAt", is_wide=True),
+            Column("WHY", value_at("text")),
+        ),
     ),
     lambda one: None,
+    api_path="/vnflcm/v2/subscriptions",
+    searched_as="subscription",
+    has_events=False,
 )
 NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB)
 _ALARMS: Final = frozenset({"alarm", "alarms"})

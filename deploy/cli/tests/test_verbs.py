@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import shlex
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from callers.command_line import Ran, kubevnfm
+from kubevnfm_cli import completing
 from kubevnfm_cli.bodies import read_body, with_parameters
 from kubevnfm_cli.call import Parser
 from kubevnfm_cli.commands import VERBS
@@ -132,6 +134,31 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
     assert (await run(world, "get", "vims")).out.splitlines()[1].startswith("vim-1 ")
     assert (await run(world, "get", "region/plant/one", "-o", "name")).out == "region/plant/one\n"
     assert "plant/one" in (await run(world, "describe", "region", "one")).out
+    await subscriptions_are_shown_with_their_deliveries(world)
+
+
+async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
+    """A subscription of any API is shown, found by the beginning of its id, and deleted by its own API."""
+    view = "/kubevnfm/v1/subscriptions"
+    failed = {"delivery": {"failures": 2, "last_failure": "no route"}}
+    ids = ["8f0c1c3e-0000-4000-8000-000000000000", "7a6b5c4d-0000-4000-8000-000000000000"]
+    for identifier, api, more in ((ids[1], "v2", failed), (ids[0], "vnfpkgm-v2", {})):
+        made = {"id": identifier, "apiVersion": api, "callbackUri": f"https://nfvo.example/{api}", "createdAt": api}
+        await world.store.insert("subscriptions", identifier, {**made, **more})
+    listed = (await run(world, "get", "sub", "-o", "json")).json()
+    shown = (await world.call("GET", view)).must(200).json
+    assert ([each["api"] for each in listed["items"]], listed["items"]) == (["vnfpkgm-v2", "v2"], shown["items"])
+    described = (await run(world, "describe", "sub", ids[1][:8])).out
+    assert "health: problem" in described
+    assert "lastFailure: no route" in described
+    rows = (await run(world, "get", "sub", "-o", "csv")).out
+    assert "v2,IDLE,problem,0,,https://nfvo.example/v2," in rows
+    assert "notifications were given up: no route" in rows
+    words = ["describe", "sub", ids[0][:6]]
+    assert await asyncio.to_thread(completing.candidates, words, {"KUBEVNFM_URL": world.url}) == [ids[0]]
+    for each in ids:
+        assert (await run(world, "delete", "sub", each[:8])).out == f"sub/{each}\n"
+    assert (await run(world, "get", "sub")).err == "nothing found\n"
 
 
 async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: World) -> None:

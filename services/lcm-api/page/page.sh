@@ -37,7 +37,7 @@ types() {
 # $1: the folder to write.
 build() { PAGE_OUT=$1 node node_modules/vite/bin/vite.js build --logLevel warn; }
 
-sources() { find . \( -name node_modules -o -name made \) -prune -o -type f -print | LC_ALL=C sort | xargs sha256sum | sha256sum; }
+sources() { find . \( -name node_modules -o -name made -o -name tests \) -prune -o -type f -print | LC_ALL=C sort | xargs sha256sum | sha256sum; }
 files() { (cd "$built" && find . -type f ! -name record.sha256 | LC_ALL=C sort | xargs sha256sum | sha256sum); }
 record() { printf 'sources %s\nfiles   %s\n' "$(sources)" "$(files)"; }
 
@@ -72,6 +72,8 @@ check)
     build "$again" &
     node node_modules/svelte-check/bin/svelte-check --tsconfig tsconfig.json --fail-on-warnings --output human --threshold warning
     wait $!
+    # Node strips the types of the modules that need no browser.
+    node --test --test-reporter dot tests/*.test.js
     diff -rq --exclude record.sha256 "$again" "$built"
     ;;
 *)

@@ -103,12 +103,14 @@ class VimRecords:
         found = await self._store.find(COLLECTION, Query(Compare("region/id", Op.EQ, [region_id]), limit=1))
         return _read(found[0]) if found else None
 
-    async def regions(self, wanted: Sequence[tuple[str, str]], *, limit: int, after: str | None) -> Sequence[StoredVim]:
-        """Return cloud regions by id, those behind ``after``; ``wanted``: paths with their values, all of which must hold."""
-        conditions: list[Filter] = [Compare(path, Op.EQ, [value]) for path, value in wanted]
+    async def regions(
+        self, wanted: Sequence[Compare], *, limit: int, after: str | None = None, sort: str = "region/id"
+    ) -> Sequence[StoredVim]:
+        """Return cloud regions that match all of ``wanted``, sorted by a path: those whose id is behind ``after``."""
+        conditions: list[Filter] = [*wanted]
         if after is not None:
             conditions.append(Compare("region/id", Op.GT, [after]))
-        query = Query(AllOf([Exists("region/id"), *conditions]), sort=Sort("region/id"), limit=limit)
+        query = Query(AllOf([Exists("region/id"), *conditions]), sort=Sort(sort), limit=limit)
         return [_read(stored) for stored in await self._store.find(COLLECTION, query)]
 
     async def suspended(self) -> Sequence[StoredVim]:

@@ -23,6 +23,8 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing, mask, revealed
 from kubevnfm_store.port import AlreadyExists
+from kubevnfm_store.prefixes import prefixed
+from kubevnfm_store.query import Compare, Op
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_vim_registry.domain.errors import (
@@ -51,6 +53,7 @@ _FILTERS: Final[Mapping[str, str]] = {
     "status": "status",
 }
 """The paths in the documents, by filter."""
+_PREFIXES: Final[Mapping[str, str]] = {"id_prefix": "region/id", "name_prefix": "region/cloud_region"}
 _MOST_SHOWN: Final = 100
 _NOT_USABLE: Final = (VimUnauthorized, VimRefused, VimUnreachable, VimTooSlow, KubernetesTooOld)
 
@@ -93,14 +96,19 @@ class Regions:
         if filters.keys() == {"vim_id"}:
             known = await self._records.find_one(filters["vim_id"])
             return Page([] if known is None or known.vim.region is None else [shown(known)])
-        wanted = list[tuple[str, str]]()
+        wanted = list[Compare]()
         for name, value in filters.items():
             if name == "cloud_region_id":
-                wanted.append(("region/id" if "/" in value else "region/cloud_region", value))
+                wanted.append(Compare("region/id" if "/" in value else "region/cloud_region", Op.EQ, [value]))
+            elif name in _PREFIXES:
+                wanted += prefixed(_PREFIXES[name], value)
             elif name in _FILTERS:
-                wanted.append((_FILTERS[name], value))
+                wanted.append(Compare(_FILTERS[name], Op.EQ, [value]))
             else:
                 raise InvalidInput(name, "unknown filter")
+        if "name_prefix" in filters:  # the first page alone, by the index of names
+            named = await self._records.regions(wanted, limit=limit, sort="region/cloud_region")
+            return Page([shown(stored) for stored in named])
         found = await self._records.regions(wanted, limit=limit + 1, after=after)
         regions = [shown(stored) for stored in found[:limit]]
         return Page(regions, regions[-1].id if len(found) > limit else None)

@@ -364,6 +364,7 @@ class TwinRegions:
             one
             for _, one in sorted(self.by_id.items())
             if wanted in {None, one.id, one.cloud_region} and vim_id in {None, one.vim_id}
+            if begins(one.id, one.cloud_region, filters)
         ]
         rest = [one for one in found if after is None or one.id > after]
         return Page(rest[:limit], rest[limit - 1].id if len(rest) > limit else None)
@@ -377,9 +378,9 @@ class TwinRegions:
         return NotFound(f"cloud region {owner}/{region} does not exist")
 
 
-def begins(one: VirtualLink | PersistentVolume, filters: Mapping[str, str]) -> bool:
+def begins(identifier: str, name: str, filters: Mapping[str, str]) -> bool:
     """Return whether id and name begin as filters say."""
-    return one.id.startswith(filters.get("id_prefix", "")) and one.name.startswith(filters.get("name_prefix", ""))
+    return identifier.startswith(filters.get("id_prefix", "")) and name.startswith(filters.get("name_prefix", ""))
 
 
 class TwinLinks:
@@ -400,7 +401,7 @@ class TwinLinks:
         if self.failure is not None:
             raise self.failure
         if {"id_prefix", "name_prefix"} & set(filters):
-            return Page([each for each in self.by_id.values() if begins(each, filters)][:limit])
+            return Page([each for each in self.by_id.values() if begins(each.id, each.name, filters)][:limit])
         found = self.by_vim.get(filters.get("vim_id", ""))
         return Page(() if found is None else (found,))
 
@@ -458,7 +459,7 @@ class TwinVolumes:
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
         if {"id_prefix", "name_prefix"} & set(filters):
-            return Page([each for each in self.by_id.values() if begins(each, filters)][:limit])
+            return Page([each for each in self.by_id.values() if begins(each.id, each.name, filters)][:limit])
         found = self.by_vim.get(filters.get("vim_id", ""))
         return Page(() if found is None else (found,))
 

@@ -6,6 +6,7 @@ from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import CONFLICT, DONE, Fault, UsageFault
 from kubevnfm_cli.gateway import Gateway
+from kubevnfm_cli.json_types import part
 from kubevnfm_cli.nouns import Noun, noun_of
 from kubevnfm_cli.site import options
 from kubevnfm_cli.terminal import printable
@@ -56,4 +57,8 @@ def _delete(gateway: Gateway, noun: Noun, identifier: str) -> None:
             fault = Fault(f"package {printable(identifier)} is in use: kubevnfm get vnf -o wide shows by which VNFs")
             fault.code = CONFLICT
             raise fault
+    if noun.name == "sub":
+        # Each API deletes its own subscriptions alone.
+        shown = lists.read_one(gateway, noun, identifier)
+        path = str(part(shown, "_links", "subscription", "href") or path)
     gateway.call("DELETE", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -25,6 +25,17 @@ _CLOCK_WARN_S, _CLOCK_FAIL_S = 5.0, 300.0
 _SOON_DAYS: Final = 30
 _PAGE: Final = 1000
 _MOST_NAMED: Final = 5
+_LOG: Final = "its log says more: docs/monitoring.md"
+_REMEDIES: Final = {
+    "missing": "start it, and let it reach the broker: docs/architecture.md names the processes",
+    "away": f"start it again; {_LOG}",
+    "not-ready": f"mend what it lacks; {_LOG}",
+    "unknown": "wait 30 s if the gateway was just started; else look at the broker",
+}
+"""By the state of a service."""
+_ENDS: Final[Mapping[str, Literal["warn", "fail"]]] = {
+    "missing": "fail", "away": "fail", "not-ready": "fail", "unknown": "warn",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,8 +87,9 @@ def _checks(call: Call) -> Iterator[Callable[[], Iterator[Finding]]]:
         yield lambda: _version(call)
         allowed: list[bool] = []
         yield lambda: _authentication(call, allowed)
-        yield lambda: _services(call)
+        yield lambda: _readiness(call)
         if allowed:
+            yield lambda: _services(call)
             yield lambda: _guarded("VIMs", lambda: _vims(call))
             yield lambda: _guarded("operations", lambda: _operations(call))
 
@@ -183,7 +195,7 @@ def _authentication(call: Call, allowed: list[bool]) -> Iterator[Finding]:
     yield Finding("authentication", "ok", "the gateway accepts the credentials")
 
 
-def _services(call: Call) -> Iterator[Finding]:
+def _readiness(call: Call) -> Iterator[Finding]:
     """The states that the gateway itself reports: the store, the broker, code of packages, commands that were put aside."""
     try:
         states = call.gateway.get("/health/ready").object()
@@ -208,11 +220,73 @@ def _services(call: Call) -> Iterator[Finding]:
         names = ", ".join(f"{each.get('command')} of {each.get('service')}" for each in parked[:_MOST_NAMED])
         remedy = "handler-ended-process in docs/errors.md says how to go on"
         yield Finding(
-            "services", "fail", f"{len(parked)} commands ended their process again and again: {names}", remedy
+            "parked commands", "fail", f"{len(parked)} commands ended their process again and again: {names}", remedy
         )
     for name, value in states.items():
         if name not in ("status", "packageCode", "parkedCommands") and isinstance(value, str | int | bool):
             yield Finding(name, "ok", str(value))
+
+
+def _services(call: Call) -> Iterator[Finding]:
+    """Each service with its processes, as they report over the bus."""
+    try:
+        services = objects(call.gateway.get("/kubevnfm/v1/services").object().get("services"))
+    except Refused as fault:
+        if not fault.is_older:
+            yield Finding("services", "warn", str(fault), "this could not be checked")
+        else:
+            text = "this gateway is older than the view of services: of them, its own state alone is checked"
+            yield Finding(
+                "services",
+                "warn",
+                text,
+                "kubevnfm version shows both versions; docs/rolling-update.md says how to update",
+            )
+        return
+    except Fault as fault:
+        yield Finding("services", "warn", str(fault), "this could not be checked")
+        return
+    for service in services:
+        yield _service(service)
+        bad = [
+            each for each in objects(service.get("processes")) if each.get("state") != "ready" or each.get("troubles")
+        ]
+        yield from (_process(service, each) for each in bad[:_MOST_NAMED])
+
+
+def _service(service: JsonObject) -> Finding:
+    state, processes = service.get("state"), objects(service.get("processes"))
+    ready = sum(each.get("state") == "ready" for each in processes)
+    count = (
+        f"{ready} of {len(processes)} process{'' if len(processes) == 1 else 'es'} ready" if processes else "no process"
+    )
+    versions = sorted({str(each.get("version")) for each in processes})
+    name, known = f"service {printable(service.get('name'))}", f", version {' and '.join(versions)}" if versions else ""
+    if state in _ENDS:
+        why = f"{state}: {service.get('text') or 'no reason is known'}"
+        return Finding(
+            name, _ENDS[str(state)], f"{why} ({count}; its work: {service.get('work')})", _REMEDIES[str(state)]
+        )
+    if state != "ready":
+        return Finding(name, "warn", f"{state}: {service.get('text')}")
+    if len(versions) > 1:
+        return Finding(name, "warn", f"{count}{known}", "an upgrade that has not ended: docs/rolling-update.md")
+    verdict: Literal["ok", "warn"] = "ok" if service.get("health") in ("ok", None) else "warn"
+    return Finding(name, verdict, f"{count}{known}")
+
+
+def _process(service: JsonObject, process: JsonObject) -> Finding:
+    troubles = "; ".join(
+        f"{each.get('part')}: {each.get('text')}" for each in objects(process.get("troubles"))[:_MOST_NAMED]
+    )
+    seen = f"since {process.get('since')}, last report {process.get('seenAt')}"
+    # A service of which others are ready does its work.
+    return Finding(
+        f"process {process.get('pid')} of {printable(service.get('name'))} on {printable(process.get('host'))}",
+        _ENDS.get(str(service.get("state")), "warn"),
+        f"{process.get('state')} {seen}{f': {troubles}' if troubles else ''}",
+        "" if troubles else "was it killed, or does it hang? Its log says more (docs/monitoring.md)",
+    )
 
 
 def _guarded(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:

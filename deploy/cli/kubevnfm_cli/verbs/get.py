@@ -126,7 +126,7 @@ def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
 
     def read() -> Look:
         listed = lists.read_list(gateway, noun, query, 1 if ids else limit)
-        sequence = listed.body.get("sequence") if isinstance(listed.body, dict) else None
+        sequence = listed.body.get("sequence") if noun.has_events and isinstance(listed.body, dict) else None
         if not ids:
             return Look({str(noun.table.id_of(one)): one for one in listed.items}, sequence)
         found = {identifier: read_one(identifier) for identifier in ids}

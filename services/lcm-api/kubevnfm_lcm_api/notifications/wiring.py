@@ -42,6 +42,7 @@ INDEXES = {
         Index(["apiVersion", "createdAt"]),
         Index([FAILING_SINCE], sparse=True),
         Index(["keys/types"]),
+        Index(["callbackUri"]),
         Index([subscription.ONAP_INSTANCE], sparse=True),
         Index([f"metadata/{SITE_MARK}", "metadata/name", "createdAt"]),
         site_entries.INDEX,

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_secrets import MASK, shown_url
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.prefixes import prefixed, with_id
 from kubevnfm_store.query import AllOf, Query, Sort
@@ -24,20 +27,30 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.multicloud.services import services as multicloud
+from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
+from kubevnfm_lcm_api.notifications.domain.subscription import SEALED_ADDRESS
 from kubevnfm_lcm_api.packages.usable import COLLECTION as PACKAGES
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import LARGE, LARGE_OF_OPERATION, PREFIX
 from kubevnfm_lcm_api.views.services import views
 
-HitKind = Literal["instance", "operation", "package", "vim", "virtual-link", "persistent-volume"]
+HitKind = Literal[
+    "instance", "operation", "package", "vim", "virtual-link", "persistent-volume", "cloud-region", "subscription"
+]
 _KINDS: Final[tuple[HitKind, ...]] = get_args(HitKind)
 _MOST: Final = 20
 """The hits of a kind in an answer."""
 _LONGEST: Final = 255
 _LONGEST_S: Final = 3.0
 """The time limit for each kind."""
-_Q: Final = Parameter("q", f"The beginning of an id or a name, 1 to {_LONGEST} characters", is_required=True)
+_Q: Final = Parameter(
+    "q", f"The beginning of an id, a name, or the host of a callback, 1 to {_LONGEST} characters", is_required=True
+)
 _KIND: Final = Parameter("kind", "Of this kind, or one of these, by commas", values=_KINDS, is_repeated=True)
+_SCHEMES: Final = ("https://", "http://")
+_LOGINS: Final = ("", f"{MASK}@")
+"""Before the host of a stored callback: none, or one that is not shown."""
+_UNREAD_OF_SUBSCRIPTION: Final = ("authentication", "keys", SEALED_ADDRESS)
 _LARGE_OF_PACKAGE: Final = ("additionalArtifacts", "softwareImages", "userDefinedData", "warnings")
 
 
@@ -47,10 +60,10 @@ class Hit(Shown):
     kind: HitKind
     id: str
     name: str | None = None
-    """An operation has its type here, a package its product."""
-    foundBy: Literal["id", "name", "vnfdId"]  # noqa: N815  # as it is on the wire
+    """An operation has its type here, a package its product, a subscription its callback."""
+    foundBy: Literal["id", "name", "vnfdId", "callbackUri"]  # noqa: N815  # as it is on the wire
     isExact: bool  # noqa: N815  # as it is on the wire
-    """Whether the whole id or name was given."""
+    """Whether the whole id or name was given; of a callback its host, or all of it."""
     state: str | None = None
     vnfInstanceId: str | None = None  # noqa: N815  # as it is on the wire
     """The instance of an operation."""
@@ -185,19 +198,19 @@ async def _vims(request: web.Request, text: str) -> list[Hit]:
 
 
 async def _links(request: web.Request, text: str) -> list[Hit]:
-    found = await _in_infra(multicloud(request).links.find, text)
+    found = await _in_owner(multicloud(request).links.find, text)
     path = f"{api_root(request)}/multicloud/v1/virtual-links"
     return _owned("virtual-link", text, path, *found, lambda one: one.status)
 
 
 async def _volumes(request: web.Request, text: str) -> list[Hit]:
-    found = await _in_infra(multicloud(request).volumes.find, text)
+    found = await _in_owner(multicloud(request).volumes.find, text)
     path = f"{api_root(request)}/multicloud/v1/persistent-volumes"
     return _owned("persistent-volume", text, path, *found, lambda one: one.phase)
 
 
-async def _in_infra(find: Any, text: str) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return what infra-k8s finds by id, and by name."""
+async def _in_owner(find: Any, text: str) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return what the service that owns them finds by id, and by name."""
     by_id, by_name = await asyncio.gather(
         find({"id_prefix": text}, limit=_MOST + 1), find({"name_prefix": text}, limit=_MOST + 1)
     )
@@ -218,6 +231,47 @@ def _owned(
     ]  # fmt: skip
 
 
+async def _regions(request: web.Request, text: str) -> list[Hit]:
+    by_id, by_name = await _in_owner(multicloud(request).regions.find, text)
+    ways: list[tuple[CloudRegion, Literal["id", "name"]]] = [
+        *((each, "id") for each in by_id), *((each, "name") for each in by_name)
+    ]  # fmt: skip
+    return [
+        Hit(
+            kind="cloud-region", id=one.id, name=one.cloud_region, foundBy=found_by,
+            isExact=text in (one.id, one.cloud_region), state=one.status, href=f"{api_root(request)}{PREFIX}/regions/{one.id}",
+        )
+        for one, found_by in ways
+    ]  # fmt: skip
+
+
+async def _subscriptions(request: web.Request, text: str) -> list[Hit]:
+    """Return subscriptions by id, and by the callback: people know its host."""
+    store = context(request).store
+    begins = (
+        [text] if text.startswith(_SCHEMES) else [f"{scheme}{login}{text}" for scheme in _SCHEMES for login in _LOGINS]
+    )
+    by_id, by_callback = await asyncio.gather(
+        with_id(store, SUBSCRIPTIONS, text, limit=_MOST + 1, exclude=_UNREAD_OF_SUBSCRIPTION),
+        asyncio.gather(
+            *(_named(store, SUBSCRIPTIONS, "callbackUri", each, _UNREAD_OF_SUBSCRIPTION) for each in begins)
+        ),
+    )
+
+    def hit(body: JsonMapping, found_by: Literal["id", "callbackUri"]) -> Hit:
+        callback = shown_url(body["callbackUri"])
+        return Hit(
+            kind="subscription", id=body["id"], name=callback, foundBy=found_by,
+            isExact=text in (body["id"], callback, urlsplit(callback).hostname),
+            href=f"{api_root(request)}{PREFIX}/subscriptions/{body['id']}",
+        )  # fmt: skip
+
+    return [
+        *(hit(each.body, "id") for each in by_id),
+        *(hit(each, "callbackUri") for found in by_callback for each in found),
+    ]
+
+
 async def _named(
     store: DocumentStore, collection: str, path: str, text: str, exclude: Sequence[str]
 ) -> list[JsonMapping]:
@@ -232,8 +286,10 @@ _SEARCHES: Final[Mapping[HitKind, _Search]] = {
     "vim": _vims,
     "virtual-link": _links,
     "persistent-volume": _volumes,
+    "cloud-region": _regions,
+    "subscription": _subscriptions,
 }
-_OWN: Final = frozenset({"instance", "operation", "package"})
+_OWN: Final = frozenset({"instance", "operation", "package", "subscription"})
 """The kinds in lcm-api's own database: without it there is no answer."""
 
 

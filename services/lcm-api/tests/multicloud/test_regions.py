@@ -170,6 +170,16 @@ async def test_the_key_is_owner_and_region(world: RegionWorld, cluster: LabClust
     for vim_id, region in shown.items():
         assert [each.id for each in (await client.find({"vim_id": vim_id}, limit=1)).items] == [region]
     assert (await client.find({"vim_id": "unknown"}, limit=1)).items == []
+    # The search asks for what begins so.
+    for name, value, found in (
+        ("id_prefix", "a/", ["a/one", "a/two"]),
+        ("id_prefix", "a/one", ["a/one"]),
+        ("name_prefix", "on", ["a/one", "b/one"]),
+        ("name_prefix", "two", ["a/two"]),
+        ("name_prefix", "a", []),
+    ):
+        assert sorted(each.id for each in (await client.find({name: value}, limit=9)).items) == found, value
+        assert len((await client.find({name: value}, limit=1)).items) == min(len(found), 1), value
 
     first = (await world.call("GET", f"{REGIONS}?limit=2")).must(200)
     assert [one["id"] for one in first.json] == ["a/one", "a/two"]

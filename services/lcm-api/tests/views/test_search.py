@@ -100,6 +100,13 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
     }  # fmt: skip
     world.volumes.by_id["edge-volume"] = PersistentVolume.model_validate(volume)
 
+    world.regions.add("op/edge-east", "vim-edge")
+    for number, callback in enumerate(
+        ("https://nfvo.example/a", "http://***@nfvo.example:8080/b?t=***", "http://oss/nfvo")
+    ):
+        callback_of = {"id": f"sub-{number}", "callbackUri": callback, "apiVersion": "v2", "createdAt": "t"}
+        await world.store.insert("subscriptions", f"sub-{number}", callback_of)
+
     async def found(query: str) -> dict[str, Any]:
         view: dict[str, Any] = (await world.call("GET", f"{SEARCH}?{query}")).must(200).json
         return view
@@ -111,7 +118,7 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
     view = await found("q=edge-")
     assert (len([each for each in view["items"] if each["kind"] == "instance"]), view["more"]) == (20, ["instance"])
     assert {(each["kind"], each["foundBy"]) for each in view["items"]} == {
-        ("instance", "name"), ("vim", "name"), ("virtual-link", "name"), ("persistent-volume", "id"),
+        ("instance", "name"), ("vim", "name"), ("virtual-link", "name"), ("persistent-volume", "id"), ("cloud-region", "name"),
     }  # fmt: skip
     for text, kind, wanted, found_by in (
         (ids[3], "instance", ids[3], "id"),
@@ -124,10 +131,20 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
         ("vim-e", "vim", "vim-edge", "id"),
         ("link-1", "virtual-link", "link-1", "id"),
         ("dat", "persistent-volume", "edge-volume", "name"),
+        ("edge", "cloud-region", "op/edge-east", "name"),
+        ("op/edge", "cloud-region", "op/edge-east", "id"),
+        ("sub-1", "subscription", "sub-1", "id"),
+        ("oss", "subscription", "sub-2", "callbackUri"),
+        ("https://nf", "subscription", "sub-0", "callbackUri"),
     ):
         (hit,) = (await found(f"q={text}&kind={kind}"))["items"]
         assert (hit["kind"], hit["id"], hit["foundBy"]) == (kind, wanted, found_by)
-    assert (await found("q=nothing-of-the-kind"))["items"] == []
+    hits = (await found("q=nfvo.example"))["items"]
+    assert {(each["id"], each["name"], each["isExact"]) for each in hits} == {
+        ("sub-0", "https://nfvo.example/a", True), ("sub-1", "http://***@nfvo.example:8080/b?t=***", True),
+    }  # fmt: skip
+    for text in ("http", "nothing-of-the-kind", "//nfvo"):
+        assert (await found(f"q={text}"))["items"] == [], text
     stored = (await world.store.find("vnf_lcm_op_occs", Query(limit=1)))[0].body
     for number in range(31):
         internal = {**stored["internal"], "isInternal": number < 10}

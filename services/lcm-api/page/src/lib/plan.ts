@@ -1,6 +1,6 @@
 // What a plan's graph shows: equal steps as one box, and each that has failed, or is chosen, by itself.
 import type { Schemas } from './api';
-import { ranks, type Box } from './layers';
+import { ranks, type Box } from './layers.ts';
 
 type Step = Schemas['OperationView']['steps'][number];
 

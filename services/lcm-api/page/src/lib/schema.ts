@@ -6,7 +6,10 @@ export type Values = { [name: string]: unknown };
 
 /** A text in the place of JSON that cannot be read; it is never sent. */
 export class Unread {
-  constructor(readonly text: string) {}
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
 }
 
 /** Where an object holds the text for its attributes without a schema, while that cannot be read. */
@@ -39,8 +42,11 @@ const DEEPEST = 40;
 /** A schema of a package may refer to itself in ways that double with each step: so much of it is read for one value, and filled in at once. */
 const MOST_READ = 4000;
 const MOST_FILLED = 3000;
+/** And so much is read for all that is filled in at once. */
+const MOST_READ_TO_FILL = 60_000;
 let unreadYet = 0;
 let unfilledYet = 0;
+let unreadToFill = 0;
 const KEPT = new Set(['$ref', '$defs', 'allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not', '$schema', '$id']);
 
 /** Returns the schema once its references have their targets: each is within the nearest resource around it (`$id`). */
@@ -251,9 +257,9 @@ const byReference = (schema: unknown): boolean => isObject(schema) && ('$ref' in
 
 /** Returns a value with the defaults where it says nothing. An optional part that is a type of its own is left out. */
 export function filled(schema: Schema | boolean | undefined, value: unknown, isRequired: boolean, depth = 0): unknown {
-  if (depth === 0) unfilledYet = MOST_FILLED;
-  if (depth > 12 || --unfilledYet < 0) return value;
-  let rules = flat(schema, value);
+  if (depth === 0) [unfilledYet, unreadToFill] = [MOST_FILLED, MOST_READ_TO_FILL];
+  if (depth > 12 || --unfilledYet < 0 || unreadToFill < 0) return value;
+  let rules = readToFill(schema, value);
   if (rules.isImpossible) return value;
   if (value === undefined && 'default' in rules) value = structuredClone(rules['default']);
   if (value === undefined && 'const' in rules && isRequired) return structuredClone(rules['const']);
@@ -261,13 +267,19 @@ export function filled(schema: Schema | boolean | undefined, value: unknown, isR
   let made: Values = isObject(value) ? value : {};
   // Twice: rules depend on what was filled in.
   for (let round = 0; round < 2; round++) {
-    rules = flat(schema, made);
+    rules = readToFill(schema, made);
     for (const [name, each] of Object.entries(rules.properties ?? {})) {
       const inner = filled(each, own(made, name), rules.required?.includes(name) ?? false, depth + 1);
       if (inner !== own(made, name)) made = withValue(made, name, inner);
     }
   }
   return Object.keys(made).length || isRequired ? made : undefined;
+}
+
+function readToFill(schema: Schema | boolean | undefined, value: unknown): Flat {
+  const rules = flat(schema, value);
+  unreadToFill -= MOST_READ - unreadYet;
+  return rules;
 }
 
 /** Returns an object after a change of one attribute, on which the defaults and the choice of others may depend. */
