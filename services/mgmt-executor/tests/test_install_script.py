@@ -206,3 +206,24 @@ def test_a_master_that_has_joined_is_never_reset(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "master11 has joined the cluster: a complete master is not reset" in done.stderr
+
+
+def test_a_kubelet_that_does_not_run_is_named_after_a_failed_join(tmp_path: Path) -> None:
+    """SEQ-045. The journal is that of a kubelet with a wrong argument; kubeadm names only what it did not get."""
+    journal = 'Started kubelet.service.\nE1128 02:14:31.089485     977 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"\n'
+    programs, config = tmp_path / "programs", tmp_path / "var/lib/kubelet/config.yaml"
+    for folder in (programs, config.parent):
+        folder.mkdir(parents=True)
+    for name, text in {
+        "kubeadm": f"echo 'error: rate limiter'; : >{config}; exit 1",
+        "systemctl": "exit 3",
+        "journalctl": f"cat {tmp_path}/journal",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "journal").write_text(journal)
+    values = f"NODE_NAME=a\nNODE_IP=192.0.2.1\nOWNER=me\nENDPOINT=192.0.2.1:6443\nCA_CERT_HASH=sha256:{'0' * 64}\nCONTROL_PLANE=false\n"
+    (tmp_path / "p.env").write_text(f"{values}JOIN_TOKEN=abcdef.{'0' * 16}\nTIMEOUT_S=9\n")
+    ran = run("join", "--params", str(tmp_path / "p.env"), sysroot=tmp_path, path=f"{programs}:{os.environ['PATH']}")
+    why = "join: the kubelet is not running: command failed: failed to parse kubelet flag: unknown flag: --x"
+    assert ran.stderr.splitlines()[:2] == [why, "join: kubeadm join to https://192.0.2.1:6443 ended with exit code 1"]

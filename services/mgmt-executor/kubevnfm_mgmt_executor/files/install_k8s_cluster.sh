@@ -838,6 +838,41 @@ report_ca() {
   report ca_cert "$pem"
 }
 
+# kubeadm waits up to ten minutes for what a kubelet that does not start would bring up, and does not say why it is not there.
+with_kubelet() { # WHAT COMMAND...: as step; meanwhile and after a failure it says why kubelet does not run
+  local code=0 why
+  exec 7> >(watch_kubelet)
+  "${@:2}" 7>&- || code=$?
+  exec 7>&-
+  wait "$!" || true
+  if ((code == 0)); then return 0; fi
+  why=$(kubelet_fault)
+  if [[ -n $why ]]; then printf '%s: %s\n' "$task" "$why" >&2; fi
+  doing=$1
+  failed "$code" "$LINENO" "$1"
+}
+
+watch_kubelet() { # until its input ends
+  local code why before=
+  while true; do
+    code=0
+    read -r -t "$usual_wait_s" _ || code=$?
+    if ((code <= 128)); then break; fi # otherwise the time was over
+    why=$(kubelet_fault)
+    if [[ -n $why || -z $before ]]; then waits "$why"; fi # one that ends at once is active for a moment again and again
+    before=$why
+  done
+  waits
+}
+
+kubelet_fault() { # prints why kubelet does not run though kubeadm has configured it
+  local said
+  if [[ ! -e $root/var/lib/kubelet/config.yaml ]] || systemctl is-active -q kubelet; then return 0; fi
+  said=$(journalctl -u kubelet -n 50 -o cat --no-pager 2>/dev/null | \
+    sed -nE 's/^[EF][0-9]{4} [^]]*\] //; T; s/^"([^"]*)" err="(.*)"$/\1: \2/; p' | tail -n 1) || true
+  printf 'the kubelet is not running%s\n' "${said:+: ${said:0:300}}"
+}
+
 init() {
   local -a skipped=()
   if [[ $KUBE_PROXY == false ]]; then skipped=(--skip-phases addon/kube-proxy); fi
@@ -853,7 +888,7 @@ init() {
       step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
     fi
     kubeadm_config
-    step "kubeadm init of the control plane at https://$ENDPOINT" \
+    with_kubelet "kubeadm init of the control plane at https://$ENDPOINT" \
       kubeadm init --config "$work/kubeadm-$task.yaml" --skip-token-print "${skipped[@]}"
     await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
     mark init
@@ -1144,7 +1179,7 @@ nodeRegistration:
   criSocket: $cri_socket
   kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$control_plane$limits
 END
-  step "kubeadm join to https://$ENDPOINT" kubeadm join --config "$work/join.yaml"
+  with_kubelet "kubeadm join to https://$ENDPOINT" kubeadm join --config "$work/join.yaml"
   if [[ $CONTROL_PLANE == true ]]; then
     local_api_ready "$TIMEOUT_S" || die "kubeadm join succeeded, but the API server of $NODE_NAME is not ready"
   fi

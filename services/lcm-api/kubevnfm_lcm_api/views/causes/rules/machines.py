@@ -250,6 +250,13 @@ MACHINES: Final = (
     ),
     rule(
         "kubelet-not-healthy",
+        "The kubelet of {machine} does not run: {said}",
+        "Correct what its journal on the machine says (journalctl -u kubelet)",
+        text=r"the kubelet is not running: (?P<said>[^\n]{1,300})",
+        about="Machine",
+    ),
+    rule(
+        "kubelet-not-healthy",
         "The kubelet of {machine} does not become healthy[ within {time}].",
         "Look at its journal on the machine (journalctl -u kubelet); the log of the operation has its last lines",
         text=r"[Tt]he kubelet is not (?:healthy|running)(?: after (?P<time>[\w.]{1,20}))?|127\.0\.0\.1:10248\S{0,20}: dial tcp",
@@ -283,7 +290,7 @@ MACHINES: Final = (
         "api-server-away",
         "The API server of the cluster does not answer on {machine}.",
         "Look at kubelet and the containers of the control plane on the machine; the log of the operation has their last lines",
-        text=r"(?:API server,? (?:at \S{1,200} )?(?:does not answer|is not ready)|local API server|the API server of \S{1,200} is not ready|connection to the server \S{1,200} was refused|[Uu]nable to connect to the server)",
+        text=r"(?:API server,? (?:at \S{1,200} )?(?:does not answer|is not ready)|local API server|the API server of \S{1,200} is not ready|connection to the server \S{1,200} was refused|could not bootstrap the admin user|[Uu]nable to connect to the server)",
         about="Machine",
     ),
     rule(
