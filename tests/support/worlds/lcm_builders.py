@@ -161,6 +161,11 @@ def an_instantiate_draft(**known: Any) -> InstantiateVmDraft:
 
 
 VOLUME = ClaimedVolume(persistent_volume_id="volume-1", claim_name="data", access_modes=("ReadWriteOnce",))
+LINK: dict[str, Any] = {
+    "id": "link-1", "cloud_region_id": "op/edge", "name": "protected", "type": "nad", "metadata": {}, "spec": {},
+    "use_count": 1, "references": (), "status": "READY", "created_at": "t", "updated_at": "t",
+}  # fmt: skip
+"""The attributes of the virtual link of NETWORK, as infra-k8s shows them."""
 NETWORK = NetworkAttachment(
     vdu_id="web",
     virtual_link_id="link-1",

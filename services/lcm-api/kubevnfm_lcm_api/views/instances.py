@@ -104,7 +104,9 @@ async def _troubled(store: DocumentStore, wanted: Sequence[Filter], most: int, a
     """Return the instances whose pods have a problem by id: the marks are few, so they are read first."""
     standing = AllOf([*wanted, by(instantiationState=InstantiationState.INSTANTIATED.value)])
     found: list[Stored] = []
-    while len(found) < most and (batch := await marks_after(store, after, limit=_BATCH)):
+    # Without a filter all of a batch are listed: more than a page would not be used.
+    limit = _BATCH if wanted else most
+    while len(found) < most and (batch := await marks_after(store, after, limit=limit)):
         seen = await store.get_many(instances.COLLECTION, [each.id for each in batch])
         found += sorted((each for each in seen if fits(standing, each.body)), key=lambda each: each.id)
         after = batch[-1].id

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 import yarl
+from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
 from kubevnfm_lcm_api.views.waits import waits_of
 from kubevnfm_store.query import Query, by
+from servers.subscriber import Subscriber
+from worlds.lcm_builders import LINK
 from worlds.lcm_world import World, lcm_world
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
@@ -33,7 +36,7 @@ T0 = datetime(2026, 11, 27, 10, tzinfo=UTC)
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with lcm_world(tmp_path) as running:
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8") as running:
         await running.sample("cluster")
         yield running
 
@@ -222,8 +225,14 @@ async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
     operation_id = await world.instantiate(await world.create("cluster"), "cluster")
     await world.reached(operation_id, "COMPLETED")
     shown = await view(world, operation_id)
+    world.links.by_id["link-1"] = VirtualLink.model_validate(LINK)
+    world.regions.add("op/edge", "vim-1")
+    async with Subscriber.listening() as subscriber:
+        subscription = (await world.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})).must(201).json
     values = {
         "$URL": world.url,
+        "$LINK": "link-1",
+        "$SUBSCRIPTION": subscription["id"],
         "$OPERATION": operation_id,
         "$VNF": shown["vnfInstanceId"],
         "$SEQUENCE": shown["sequence"],

@@ -13,7 +13,7 @@ from kubevnfm_events.stacks import NetworkFacts, PortFacts, ResourcesCreated
 from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
 from kubevnfm_lcm_api.views.topology_graph import Graph, TopologyNode
 from worlds.cnf_world import deployed
-from worlds.lcm_builders import NETWORK, RESOURCES
+from worlds.lcm_builders import LINK, NETWORK, RESOURCES
 from worlds.lcm_world import World
 
 TOPOLOGY = "/kubevnfm/v1/topology"
@@ -63,10 +63,7 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
     cnf = await deployed(world)
     attached = NETWORK.model_copy(update={"vdu_id": "VDU1"}).model_dump(mode="json")
     await world.store.update("vnf_instances", cnf, {"internal/networks": [attached]})
-    link = {
-        "id": "link-1", "cloud_region_id": "op/edge", "name": "protected", "type": "nad", "metadata": {}, "spec": {},
-        "use_count": 1, "references": (f"vnf:{cnf}",), "status": "READY", "created_at": "t", "updated_at": "t",
-    }  # fmt: skip
+    link = {**LINK, "references": (f"vnf:{cnf}",)}
     world.links.by_id["link-1"] = world.links.by_vim["k8s"] = VirtualLink.model_validate(link)
     networks = (
         NetworkAddresses(addresses=("10.244.0.7",)),
