@@ -73,7 +73,7 @@ def _setting(settings: BaseModel, name: str, text: str | None) -> SettingShown:
     return SettingShown(
         name=name,
         group=_GROUPS.get(_owner(model, name).__name__, _OTHERS),
-        text=" ".join(text.split()) if text else None,
+        text=" ".join(text.replace("``", "").split()) if text else None,
         value=shown,
         isSet=value != default,
         isHidden=shown is None and not _is_nothing(value),

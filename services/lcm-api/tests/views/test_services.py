@@ -143,7 +143,7 @@ async def test_the_view_names_each_service_and_the_settings(world: World) -> Non
     assert {each["name"] for each in view["settings"]} == set(Settings.model_fields)
     modes = next(each for each in view["settings"] if each["name"] == "auth_modes")
     assert (modes["value"], modes["group"]) == (["none"], "Authentication and limits of callers")
-    assert modes["text"].startswith("The modes of authentication")
+    assert modes["text"].startswith("The modes of authentication: none, or some of basic, ")
 
 
 def test_no_setting_shows_a_secret_or_a_login() -> None:
