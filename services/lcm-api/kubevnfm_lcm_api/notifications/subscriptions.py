@@ -17,7 +17,6 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
-from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
 from kubevnfm_lcm_api.notifications.domain.changes import ANY_CHANGE, OF_ONAP
 from kubevnfm_lcm_api.notifications.domain.subscription import (
@@ -78,14 +77,6 @@ class Subscriptions:
         ):
             with suppress(RevisionConflict):
                 await self._store.update(COLLECTION, stored.id, {"keys/types": [ANY_CHANGE]}, where=Exists("createdAt"))
-
-    async def date_failures(self) -> None:
-        """Have failures that earlier versions have stored without a beginning found as the others. At the start."""
-        undated = AllOf([Compare("delivery/failures", Op.GT, [0]), Exists(FAILING_SINCE, exists=False)])
-        for stored in await self._store.find(COLLECTION, Query(undated)):
-            since = stored.body["delivery"].get("last_failure_at") or stored.body["createdAt"]
-            with suppress(RevisionConflict):
-                await self._store.update(COLLECTION, stored.id, {FAILING_SINCE: since}, where=undated)
 
     async def create(
         self, request: SubscriptionRequest, api: ApiName, *, by_caller: str, subscription_id: str | None = None

@@ -123,7 +123,6 @@ async def notification_parts(
         )
         await subscriptions.seal_addresses()
         await subscriptions.widen_types()
-        await subscriptions.date_failures()
         async with background(
             delivered=repeat(notifications.remove_old, every_s=_FORGET_DELIVERIES_EVERY_S),
             events=repeat(log.remove_old, every_s=_FORGET_EVENTS_EVERY_S),

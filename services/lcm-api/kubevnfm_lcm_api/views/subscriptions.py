@@ -133,7 +133,7 @@ def _shown(state: DeliveryState, root: str) -> JsonObject:
         "metadata": document.get("metadata") or None,
         "minNotifyIntervalS": document.get("minNotifyIntervalS") or None,
         "text": text,
-        "since": (document.get(FAILING_SINCE) or record.get("last_failure_at")) if health == "problem" else None,
+        "since": document.get(FAILING_SINCE) or None,
         "oldestPendingAt": state.oldest_pending_at,
         "lastSuccessAt": record.get("last_success_at"),
         "lastFailureAt": record.get("last_failure_at"),
@@ -170,8 +170,8 @@ def _path(document: JsonMapping) -> str:
 
 def _judged(document: JsonMapping, pending: int) -> tuple[Health, str | None]:
     record = document.get("delivery", {})
-    # An earlier version has stored the failures alone.
-    if record.get("failures", 0) or document.get(FAILING_SINCE):
+    # As the list of problems finds them. Failures that an earlier version has stored are dated at the next try.
+    if document.get(FAILING_SINCE):
         why = line(str(record.get("last_failure", ""))) or "no reason was reported"
         what = "the subscriber does not accept notifications" if pending else "notifications were given up"
         return "problem", f"{what}: {why}"
