@@ -233,7 +233,7 @@ async def search_everything(world: World) -> None:
         (await world.packages("GET", query)).must(200)
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
-        "instances?vimId=VIM_ID", "instances?problem=true", "vims", "search?q=v", "packages", "packages?name=v",
+        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "packages", "packages?name=v",
         "packages?state=ONBOARDED", f"packages?vnfdId={package['vnfdId']}",
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)
