@@ -140,7 +140,7 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
 async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
     """A subscription of any API is shown, found by the beginning of its id, and deleted by its own API."""
     view = "/kubevnfm/v1/subscriptions"
-    failed = {"delivery": {"failures": 2, "last_failure": "no route"}}
+    failed = {"delivery": {"failures": 2, "last_failure": "no route"}, "failingSince": "2026-11-28T00:00:00.000Z"}
     ids = ["8f0c1c3e-0000-4000-8000-000000000000", "7a6b5c4d-0000-4000-8000-000000000000"]
     for identifier, api, more in ((ids[1], "v2", failed), (ids[0], "vnfpkgm-v2", {})):
         made = {"id": identifier, "apiVersion": api, "callbackUri": f"https://nfvo.example/{api}", "createdAt": api}
