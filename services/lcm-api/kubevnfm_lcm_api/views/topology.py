@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from aiohttp import web
@@ -94,7 +95,7 @@ async def _of_instance(request: web.Request, instance_id: str, graph: Graph, awa
             away.append(AwayPart(part="virtual-links", text=line(f"{link_id}: {link.reason}")))
     # After the links, whose state it does not know. In a thread: a VNF may have thousands of pods.
     pods = placed.resources if isinstance(placed, Placed) else ()
-    await asyncio.to_thread(add_vnf, graph, facts.record, pods, root)
+    await asyncio.to_thread(add_vnf, graph, facts.record, pods, root, facts.now)
     if isinstance(placed, Placed) and placed.are_more:
         graph.is_truncated = True
 
@@ -135,7 +136,7 @@ async def _add_vnfs(request: web.Request, vim_id: str, graph: Graph, pods: dict[
         query = Query(Compare("internal/vimIds", Op.EQ, [vim_id]), after=after, limit=_BATCH, exclude=_UNREAD)
         found = await context(request).store.find(instances.COLLECTION, query)
         # In a thread: a VNF may have thousands of objects.
-        await asyncio.to_thread(_add_batch, graph, found, pods, api_root(request))
+        await asyncio.to_thread(_add_batch, graph, found, pods, api_root(request), context(request).clock.now())
         if len(found) < _BATCH or graph.is_truncated:
             return
         after = (None, found[-1].id)
@@ -143,11 +144,11 @@ async def _add_vnfs(request: web.Request, vim_id: str, graph: Graph, pods: dict[
 
 
 def _add_batch(
-    graph: Graph, found: Sequence[Stored], pods: Mapping[str, Sequence[InventoryResource]], root: str
+    graph: Graph, found: Sequence[Stored], pods: Mapping[str, Sequence[InventoryResource]], root: str, now: datetime
 ) -> None:
     for each in found:
         record = InstanceRecord.from_document(each.body)
-        add_vnf(graph, record, pods.get(record.vnf.id, ()), root)
+        add_vnf(graph, record, pods.get(record.vnf.id, ()), root, now)
 
 
 def routes() -> list[Route]:

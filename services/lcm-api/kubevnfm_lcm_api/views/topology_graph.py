@@ -7,6 +7,7 @@ link; VNFs, networks and links are on a VIM.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, Literal
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
@@ -22,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.machines.addresses import FLOATING_IP
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.shared_health import link_health
+from kubevnfm_lcm_api.views.tree.objects import pod_health
 from kubevnfm_lcm_api.views.tree.standing import SeenVim
 
 _CLUSTER_NETWORK: Final = "cluster network"
@@ -111,17 +113,18 @@ def add_vim(graph: Graph, vim_id: str, seen: SeenVim, root: str) -> None:
 def add_links(graph: Graph, links: Iterable[VirtualLink], vim_id: str | None, root: str) -> None:
     """Add virtual links of a VIM."""
     for link in links:
+        health, text = link_health(link)
         graph.add(
             TopologyNode(
                 id=f"virtual-link:{link.id}", kind="virtual-link", name=link.name, resourceId=link.id, type=link.type,
-                health=link_health(link)[0], text=link_health(link)[1], href=f"{root}/multicloud/v1/virtual-links/{link.id}",
+                health=health, text=text, href=f"{root}/multicloud/v1/virtual-links/{link.id}",
             )
         )  # fmt: skip
         if vim_id is not None:
             graph.connect(f"virtual-link:{link.id}", f"vim:{vim_id}", "on")
 
 
-def add_vnf(graph: Graph, record: InstanceRecord, pods: Sequence[InventoryResource], root: str) -> None:
+def add_vnf(graph: Graph, record: InstanceRecord, pods: Sequence[InventoryResource], root: str, now: datetime) -> None:
     """Add a VNF with its machines and pods, their connection points and networks; ``pods``: those that the inventory has of it."""
     vnf = record.vnf
     me = f"vnf:{vnf.id}"
@@ -142,7 +145,7 @@ def add_vnf(graph: Graph, record: InstanceRecord, pods: Sequence[InventoryResour
         _add_stack(graph, record, stack.resources, connection.vim_id if connection is not None else None)
     _add_attached(graph, record.internals.networks, root)
     for pod in pods:
-        _add_pod(graph, record, pod)
+        _add_pod(graph, record, pod, now)
 
 
 def _add_stack(graph: Graph, record: InstanceRecord, resources: StackResources, vim_id: str | None) -> None:
@@ -223,18 +226,17 @@ def _add_attached(graph: Graph, attached: Sequence[NetworkAttachment], root: str
         )  # fmt: skip
 
 
-def _add_pod(graph: Graph, record: InstanceRecord, pod: InventoryResource) -> None:
+def _add_pod(graph: Graph, record: InstanceRecord, pod: InventoryResource, now: datetime) -> None:
     me = f"pod:{pod.uid}"
     # Its connection points are in the graph with it alone.
     if graph.lacks(me):
         graph.is_truncated = True
         return
-    is_stuck = bool(pod.trouble) and pod.ready is not True
+    health, text = pod_health(pod, now)
     graph.add(
         TopologyNode(
             id=me, kind="pod", name=pod.name, resourceId=pod.uid, type=pod.kind, role=pod.vdu_id, place=pod.node or None,
-            vnfInstanceId=record.vnf.id, health="problem" if is_stuck else "ok",
-            text=line(pod.trouble) if is_stuck else None,
+            vnfInstanceId=record.vnf.id, health=health, text=text,
         )
     )  # fmt: skip
     graph.connect(f"vnf:{record.vnf.id}", me, "has")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from kubevnfm_clients.http import ServiceUnavailable
@@ -110,6 +111,15 @@ async def _marks_problems(world: World, cnf: str, link: dict[str, Any], pod: dic
         "virtual-link:link-1": "no bridge on worker-1", "pod:uid-1": "ImagePullBackOff: manifest unknown",
     }  # fmt: skip
     assert nodes["vim:k8s"]["health"] == "ok"
+    # By the rule of trees and lists, also without a text of the cluster.
+    for facts, expected in (
+        ({"phase": "Failed"}, ("problem", "the phase is Failed")),
+        ({"ready": False, "changed_at": datetime.now(UTC).isoformat()}, ("progressing", "it is not ready")),
+        ({"watch": "lost"}, ("unknown", "the cluster cannot be watched: lost")),
+    ):
+        world.inventory.resources = [InventoryResource.model_validate({**pod, **facts})]
+        seen = (await graph(world, "vim=k8s"))[0]["pod:uid-1"]
+        assert (seen["health"], seen["text"]) == expected
     world.links.by_id["link-1"] = VirtualLink.model_validate(link)
     world.inventory.resources = [InventoryResource.model_validate(pod)]
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from kubevnfm_clients.multicloud.inventory import CURRENT, InventoryResource
-from kubevnfm_clients.multicloud.object_health import health_of
+from kubevnfm_clients.multicloud.object_health import Health, health_of
 from kubevnfm_events.objects import ObjectFacts, PodFacts
 
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
@@ -151,9 +151,16 @@ def _pods(facts: TreeFacts, release: Release, ground: Standing) -> Iterator[tupl
     yield from ((_stored(each, ground.doubt or doubt), each.namespace) for each in stored)
 
 
+def pod_health(each: InventoryResource, now: datetime) -> tuple[Health, str | None]:
+    """Return the health of a pod or virtual machine, and why it is not ``ok``; unknown while its cluster is not watched."""
+    if each.watch != CURRENT:
+        return "unknown", _not_watched(each)
+    health, text = health_of(each, now)
+    return health, line(text) or None
+
+
 def _placed(each: InventoryResource, now: datetime) -> Node:
-    is_current = each.watch == CURRENT
-    health, text = health_of(each, now) if is_current else ("unknown", _not_watched(each))
+    health, text = pod_health(each, now)
     return Node(
         kind="pod",
         id=each.uid,
@@ -162,7 +169,7 @@ def _placed(each: InventoryResource, now: datetime) -> Node:
         role=each.vdu_id,
         state=each.phase or None,
         health=health,
-        text=line(text) or None,
+        text=text,
         since=each.changed_at if health != "ok" else None,
         addresses=list(dict.fromkeys(one for network in each.networks for one in network.addresses)) or None,
         place=each.node or None,
