@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
 from kubevnfm_worker.relay import OutboxRelay
-from kubevnfm_worker.reports import Process, trouble_of_code, trouble_of_parked, troubles_of_disks, troubles_of_store
+from kubevnfm_worker.reports import Process, trouble_of_code, trouble_of_parked, troubles_of_store
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
@@ -61,13 +62,14 @@ class Backends:
         """Return the state of this process for the other processes: what it lacks, and whether it can work without that."""
         if has_ended:
             return self.process.report((), has_ended=True)  # at once, also without a database
-        troubles = await troubles_of_store(self.store.is_ready)
+        troubles, of_disks = await asyncio.gather(
+            troubles_of_store(self.store.is_ready), self.process.troubles_of_disks()
+        )
         if not await self.bus.is_ready():
             troubles.append(Trouble(part="broker", text="The message broker does not answer."))
         parked = [each for found in self._parked.values() for each in found]
         troubles += [*trouble_of_code(self.states.get(PACKAGE_CODE)), *trouble_of_parked(parked)]
-        troubles += await troubles_of_disks(self.process.folders)
-        return self.process.report(troubles, has_ended=has_ended)
+        return self.process.report([*troubles, *of_disks], has_ended=False)
 
     async def ensure_indexes(self, indexes: Mapping[str, Sequence[Index]]) -> None:
         """Create the indexes of each collection that are missing. Raises StoreUnavailable."""

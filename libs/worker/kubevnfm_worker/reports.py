@@ -28,7 +28,7 @@ log = structlog.get_logger()
 EVERY_S: Final = 10.0
 """The time from one report to the next."""
 _ANSWER_S: Final = 3.0
-"""How long the database may take to say that it is ready."""
+"""How long the database may take to say that it is ready, and the disks to say how full they are."""
 _PUBLISH_S: Final = 5.0
 """How long the broker may take: a report that is late is worth nothing, so it is not repeated."""
 _LAST_S: Final = 2.0
@@ -59,6 +59,22 @@ class Process:
     """Those that it stores files in."""
     id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _looking: asyncio.Future[list[Trouble]] | None = None
+    """The last look at the disks. The next one waits for its end: on a volume that hangs, each would take a thread for good."""
+
+    async def troubles_of_disks(self) -> list[Trouble]:
+        """Return the troubles of disks that are nearly full, or do not answer."""
+        looking = self._looking
+        if looking is None or looking.done():
+            # In a thread: the folders may be on slow volumes.
+            looking = asyncio.ensure_future(asyncio.to_thread(_troubles_of_disks, tuple(self.folders)))
+            self._looking = looking
+        await asyncio.wait([looking], timeout=_ANSWER_S)
+        if looking.done():
+            return looking.result()
+        named = " or ".join(map(str, self.folders))
+        text = f"The disk of {named} has not answered within {_ANSWER_S:.0f} s."
+        return [Trouble(part="disk", text=text[:_LONGEST], is_blocking=False)]
 
     def report(self, troubles: Sequence[Trouble], *, has_ended: bool) -> ServiceReported:
         """Return its report."""
@@ -130,13 +146,11 @@ def trouble_of_parked(parked: Sequence[object]) -> Iterator[Trouble]:
         yield Trouble(part="parked-commands", text=text, is_blocking=False)
 
 
-async def troubles_of_disks(folders: Sequence[Path]) -> list[Trouble]:
-    """Return the troubles of disks that are nearly full."""
+def _troubles_of_disks(folders: Sequence[Path]) -> list[Trouble]:
     found: dict[tuple[int, int], Trouble] = {}
     for folder in folders:
         try:
-            # In a thread: the folder may be on a slow volume.
-            usage = await asyncio.to_thread(shutil.disk_usage, folder)
+            usage = shutil.disk_usage(folder)
         except OSError:  # not created yet
             continue
         if usage.free < _LEAST_FREE_BYTES or usage.free < usage.total * _LEAST_FREE_SHARE:

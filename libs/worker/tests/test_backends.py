@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -17,6 +20,7 @@ from kubevnfm_events.queues import SERVICE_STATES
 from kubevnfm_events.services import ServiceReported
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
+from kubevnfm_worker import reports
 from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
 from kubevnfm_worker.reports import reporting
@@ -82,6 +86,35 @@ async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(
     async with asyncio.timeout(30):
         async with reporting(Backends(bus, store, RING)):
             pass
+
+
+async def test_a_disk_that_hangs_takes_one_thread_and_is_named(
+    store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of the process is known all the same; a nearly full disk is named once it answers."""
+    goes_on, looks = threading.Event(), list[Path]()
+
+    def hang(folder: Path) -> SimpleNamespace:
+        looks.append(folder)
+        goes_on.wait(300)
+        return SimpleNamespace(total=100 * 2**30, used=100 * 2**30 - 1, free=1)
+
+    monkeypatch.setattr(shutil, "disk_usage", hang)
+    monkeypatch.setattr(reports, "_ANSWER_S", 0.05)
+    async with InProcessBus(RING) as bus:
+        backends = Backends(bus, store, RING)
+        backends.process.folders.append(tmp_path)
+        try:
+            for _ in range(3):
+                (trouble,) = (await backends.report()).troubles
+                assert trouble.text.startswith(f"The disk of {tmp_path} has not answered within ")
+            assert looks == [tmp_path]
+        finally:
+            goes_on.set()
+        monkeypatch.setattr(reports, "_ANSWER_S", 300.0)
+        (trouble,) = (await backends.report()).troubles
+        assert (trouble.part, trouble.is_blocking) == ("disk", False)
+        assert "is nearly full" in trouble.text
 
 
 async def test_indexes_of_several_collections_are_created(store: MoodyStore) -> None:
