@@ -56,7 +56,6 @@ class SeenService:
 class _Heard:
     report: ServiceReported
     at: datetime
-    is_ready: bool
     since: datetime
 
 
@@ -94,14 +93,13 @@ class Siblings:
         before = self._heard.pop(report.process, None)
         if report.has_ended:
             return
-        is_ready = _is_ready(report)
         since = _since(report, before, now)
         # A process that was started again in its container has the old one's place.
         for process, each in list(self._heard.items()):
             if _place(each.report) == _place(report) and each.report.started_at < report.started_at:
                 del self._heard[process]
         # The last is the one that was heard last, so the first is the one that has been silent for the longest time.
-        self._heard[report.process] = _Heard(report, now, is_ready, since)
+        self._heard[report.process] = _Heard(report, now, since)
         if len(self._heard) > _MOST:
             del self._heard[next(iter(self._heard))]
 
@@ -110,9 +108,7 @@ class Siblings:
         own, now = await self.own(), self.clock.now()
         before = self._heard.get(own.process)
         seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != own.process}
-        is_ready = _is_ready(own)
-        since = _since(own, before, now)
-        seen[own.process] = SeenProcess(own, "ready" if is_ready else "not-ready", since, now)
+        seen[own.process] = SeenProcess(own, _state(own), _since(own, before, now), now)
         named: dict[str, list[SeenProcess]] = {name: [] for name in services()}
         for each in seen.values():
             for name in each.report.services or ("lcm-api",):
@@ -128,7 +124,7 @@ class Siblings:
 
     def _judged(self, heard: _Heard, now: datetime) -> SeenProcess:
         if now - heard.at <= AWAY_AFTER:
-            return SeenProcess(heard.report, "ready" if heard.is_ready else "not-ready", heard.since, heard.at)
+            return SeenProcess(heard.report, _state(heard.report), heard.since, heard.at)
         return SeenProcess(heard.report, "away" if self._hears(now) else "unknown", heard.at, heard.at)
 
     def _service(self, name: str, processes: Sequence[SeenProcess], now: datetime) -> SeenService:
@@ -147,7 +143,7 @@ def _since(report: ServiceReported, before: _Heard | None, now: datetime) -> dat
     """Return since when a process is in the state that it reports."""
     if before is None:
         return min(report.started_at, now)  # by its own clock, which may be ahead
-    return before.since if before.is_ready is _is_ready(report) else now
+    return before.since if _state(before.report) == _state(report) else now
 
 
 def _place(report: ServiceReported) -> object:
@@ -155,5 +151,5 @@ def _place(report: ServiceReported) -> object:
     return report.host, report.pid, report.services
 
 
-def _is_ready(report: ServiceReported) -> bool:
-    return not any(each.is_blocking for each in report.troubles)
+def _state(report: ServiceReported) -> ProcessState:
+    return "not-ready" if any(each.is_blocking for each in report.troubles) else "ready"

@@ -12,6 +12,7 @@ from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import SeenService, Siblings
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
+from patience import until_true
 from pydantic import SecretStr, ValidationError
 from worlds.lcm_world import World
 
@@ -144,6 +145,30 @@ async def test_the_view_names_each_service_and_the_settings(world: World) -> Non
     modes = next(each for each in view["settings"] if each["name"] == "auth_modes")
     assert (modes["value"], modes["group"]) == (["none"], "Authentication and limits of callers")
     assert modes["text"].startswith("The modes of authentication: none, or some of basic, ")
+    await _judges_what_a_service_lacks(world)
+
+
+async def _judges_what_a_service_lacks(world: World) -> None:
+    """Check the words: of a service that can do nothing, and of one with another process that is ready."""
+    found = dict[str, Any]()
+
+    async def judged(process: str, *troubles: Trouble) -> tuple[str, str, str | None, list[str]]:
+        made = report(process, "infra-k8s", started_at=datetime.now(UTC), troubles=troubles)
+        await world.bus.publish(Envelope[Message](data=made, source="/kubevnfm/infra-k8s"))
+
+        async def is_heard() -> bool:
+            services = (await world.call("GET", "/kubevnfm/v1/services")).must(200).json["services"]
+            found.update(next(each for each in services if each["name"] == "infra-k8s"))
+            return process in {each["id"] for each in found["processes"]}
+
+        await until_true(is_heard)
+        return found["state"], found["health"], found["text"], sorted(each["state"] for each in found["processes"])
+
+    both = f"{SANDBOX.text} {STORE.text}"
+    assert await judged("k1", SANDBOX, STORE) == ("not-ready", "problem", both, ["not-ready"])
+    (process,) = found["processes"]
+    assert [(each["part"], each["isBlocking"]) for each in process["troubles"]] == [("sandbox", False), ("store", True)]
+    assert await judged("k2") == ("ready", "progressing", both, ["not-ready", "ready"])
 
 
 def test_no_setting_shows_a_secret_or_a_login() -> None:
