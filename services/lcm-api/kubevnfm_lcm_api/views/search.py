@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import MASK, shown_url
@@ -28,11 +28,11 @@ from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
-from kubevnfm_lcm_api.notifications.domain.subscription import SEALED_ADDRESS
 from kubevnfm_lcm_api.packages.usable import COLLECTION as PACKAGES
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import LARGE, LARGE_OF_OPERATION, PREFIX
 from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.subscriptions import UNREAD
 
 HitKind = Literal[
     "instance", "operation", "package", "vim", "virtual-link", "persistent-volume", "cloud-region", "subscription"
@@ -50,7 +50,6 @@ _KIND: Final = Parameter("kind", "Of this kind, or one of these, by commas", val
 _SCHEMES: Final = ("https://", "http://")
 _LOGINS: Final = ("", f"{MASK}@")
 """Before the host of a stored callback: none, or one that is not shown."""
-_UNREAD_OF_SUBSCRIPTION: Final = ("authentication", "keys", SEALED_ADDRESS)
 _LARGE_OF_PACKAGE: Final = ("additionalArtifacts", "softwareImages", "userDefinedData", "warnings")
 
 
@@ -218,13 +217,19 @@ async def _in_owner(find: Any, text: str) -> tuple[Sequence[Any], Sequence[Any]]
 
 
 def _owned(
-    kind: HitKind, text: str, path: str, by_id: Iterable[Any], by_name: Iterable[Any], state: Callable[[Any], str]
+    kind: HitKind,
+    text: str,
+    path: str,
+    by_id: Iterable[Any],
+    by_name: Iterable[Any],
+    state: Callable[[Any], str],
+    name: Callable[[Any], str] = attrgetter("name"),
 ) -> list[Hit]:
     """Return the hits of a kind that another service owns."""
     ways: list[tuple[Any, Literal["id", "name"]]] = [*((each, "id") for each in by_id), *((e, "name") for e in by_name)]
     return [
         Hit(
-            kind=kind, id=one.id, name=one.name, foundBy=found_by, isExact=text in (one.id, one.name),
+            kind=kind, id=one.id, name=name(one), foundBy=found_by, isExact=text in (one.id, name(one)),
             state=state(one), href=f"{path}/{one.id}",
         )
         for one, found_by in ways
@@ -232,17 +237,9 @@ def _owned(
 
 
 async def _regions(request: web.Request, text: str) -> list[Hit]:
-    by_id, by_name = await _in_owner(multicloud(request).regions.find, text)
-    ways: list[tuple[CloudRegion, Literal["id", "name"]]] = [
-        *((each, "id") for each in by_id), *((each, "name") for each in by_name)
-    ]  # fmt: skip
-    return [
-        Hit(
-            kind="cloud-region", id=one.id, name=one.cloud_region, foundBy=found_by,
-            isExact=text in (one.id, one.cloud_region), state=one.status, href=f"{api_root(request)}{PREFIX}/regions/{one.id}",
-        )
-        for one, found_by in ways
-    ]  # fmt: skip
+    found = await _in_owner(multicloud(request).regions.find, text)
+    path = f"{api_root(request)}{PREFIX}/regions"
+    return _owned("cloud-region", text, path, *found, lambda one: one.status, name=lambda one: one.cloud_region)
 
 
 async def _subscriptions(request: web.Request, text: str) -> list[Hit]:
@@ -252,10 +249,8 @@ async def _subscriptions(request: web.Request, text: str) -> list[Hit]:
         [text] if text.startswith(_SCHEMES) else [f"{scheme}{login}{text}" for scheme in _SCHEMES for login in _LOGINS]
     )
     by_id, by_callback = await asyncio.gather(
-        with_id(store, SUBSCRIPTIONS, text, limit=_MOST + 1, exclude=_UNREAD_OF_SUBSCRIPTION),
-        asyncio.gather(
-            *(_named(store, SUBSCRIPTIONS, "callbackUri", each, _UNREAD_OF_SUBSCRIPTION) for each in begins)
-        ),
+        with_id(store, SUBSCRIPTIONS, text, limit=_MOST + 1, exclude=UNREAD),
+        asyncio.gather(*(_named(store, SUBSCRIPTIONS, "callbackUri", each, UNREAD) for each in begins)),
     )
 
     def hit(body: JsonMapping, found_by: Literal["id", "callbackUri"]) -> Hit:

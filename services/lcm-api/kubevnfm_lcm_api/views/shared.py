@@ -5,14 +5,15 @@ They are created, changed and deleted by ``/multicloud/v1``; ``href`` leads ther
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.links import VNF_REFERENCE, VirtualLink
 from kubevnfm_clients.multicloud.object_health import Health
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events.links import LinkStatus
 from kubevnfm_events.volumes import VolumePhase
@@ -31,6 +32,8 @@ from kubevnfm_lcm_api.views.shared_health import link_health, region_health, vol
 from kubevnfm_lcm_api.views.tree.facts import Away, Gone
 from kubevnfm_lcm_api.views.tree.reading import known_of
 from kubevnfm_lcm_api.views.vims import VimCapacityShown, capacity_shown
+
+T = TypeVar("T")
 
 _LINKS, _VOLUMES, _REGIONS = (f"{PREFIX}/{each}" for each in ("links", "volumes", "regions"))
 _REGION: Final = Parameter("regionId", "In this cloud region: its id, owner/region")
@@ -189,11 +192,11 @@ class RegionsPage(ListPage):
 
 async def list_links(request: web.Request) -> web.Response:
     """GET links: by id."""
-    asked, sequence = read_page(request, _LINK_FILTERS), views(request).sequence()
-    found = await services(request).links.find(_filters(asked.filters), limit=asked.limit, after=asked.after)
-    root = api_root(request)
-    rows = [_dumped(LinkSummary(**_link(each, _users(each.references, _IN_LIST), root))) for each in found.items]
-    return list_answer(request, asked, sequence, rows, found.next_after)
+
+    def row(each: VirtualLink, root: str) -> Shown:
+        return LinkSummary(**_link(each, _users(each.references, _IN_LIST), root))
+
+    return await _listed(request, _LINK_FILTERS, services(request).links.find, row)
 
 
 async def show_link(request: web.Request) -> web.Response:
@@ -230,11 +233,11 @@ def _link(link: VirtualLink, users: Sequence[SharedUser], root: str) -> dict[str
 
 async def list_volumes(request: web.Request) -> web.Response:
     """GET volumes: by id."""
-    asked, sequence = read_page(request, _VOLUME_FILTERS), views(request).sequence()
-    found = await services(request).volumes.find(_filters(asked.filters), limit=asked.limit, after=asked.after)
-    root = api_root(request)
-    rows = [_dumped(VolumeSummary(**_volume(each, _vnfs(each.in_use_by, _IN_LIST), root))) for each in found.items]
-    return list_answer(request, asked, sequence, rows, found.next_after)
+
+    def row(each: PersistentVolume, root: str) -> Shown:
+        return VolumeSummary(**_volume(each, _vnfs(each.in_use_by, _IN_LIST), root))
+
+    return await _listed(request, _VOLUME_FILTERS, services(request).volumes.find, row)
 
 
 async def show_volume(request: web.Request) -> web.Response:
@@ -271,11 +274,11 @@ def _volume(volume: PersistentVolume, users: Sequence[SharedUser], root: str) ->
 
 async def list_regions(request: web.Request) -> web.Response:
     """GET regions: by id."""
-    asked, sequence = read_page(request, _REGION_FILTERS), views(request).sequence()
-    found = await services(request).regions.find(_filters(asked.filters), limit=asked.limit, after=asked.after)
-    root = api_root(request)
-    rows = [_dumped(RegionSummary(**_region(each, root))) for each in found.items]
-    return list_answer(request, asked, sequence, rows, found.next_after)
+
+    def row(each: CloudRegion, root: str) -> Shown:
+        return RegionSummary(**_region(each, root))
+
+    return await _listed(request, _REGION_FILTERS, services(request).regions.find, row)
 
 
 async def show_region(request: web.Request) -> web.Response:
@@ -318,6 +321,19 @@ def _region(region: CloudRegion, root: str) -> dict[str, Any]:
 
 
 # --- what they have in common -----------------------------------------------------------------------------------------
+
+
+async def _listed(
+    request: web.Request,
+    allowed: Sequence[Parameter],
+    find: Callable[..., Awaitable[Page[T]]],
+    row: Callable[[T, str], Shown],
+) -> web.Response:
+    """Return a page of what their owner finds; ``row`` makes one of each, with the root of addresses."""
+    asked, sequence = read_page(request, allowed), views(request).sequence()
+    found = await find(_filters(asked.filters), limit=asked.limit, after=asked.after)
+    root = api_root(request)
+    return list_answer(request, asked, sequence, [_dumped(row(each, root)) for each in found.items], found.next_after)
 
 
 def _common(thing: VirtualLink | PersistentVolume | CloudRegion, health: Health, text: str | None) -> dict[str, Any]:

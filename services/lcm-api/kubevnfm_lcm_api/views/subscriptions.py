@@ -31,7 +31,8 @@ _MANY: Final = f"{PREFIX}/subscriptions"
 _API: Final = Parameter("api", "Made by this API", values=tuple(APIS))
 _PROBLEM: Final = Parameter("problem", "Whose subscriber does not accept notifications", values=("true",))
 _FILTERS: Final = (_API, _PROBLEM)
-_UNREAD: Final = ("authentication", "keys", SEALED_ADDRESS)
+UNREAD: Final = ("authentication", "keys", SEALED_ADDRESS)
+"""Attributes that lists are read without."""
 _COUNTED: Final = 1000
 _AT_ONCE: Final = 10
 
@@ -93,7 +94,7 @@ async def list_all(request: web.Request) -> web.Response:
     """GET subscriptions: newest first; with ``problem`` those first that have failed for the longest time."""
     asked = read_page(request, _FILTERS)
     sequence = views(request).sequence()
-    found = await find_page(context(request).store, COLLECTION, [_part(asked)], asked, exclude=_UNREAD)
+    found = await find_page(context(request).store, COLLECTION, [_part(asked)], asked, exclude=UNREAD)
     gate, root = asyncio.Semaphore(_AT_ONCE), api_root(request)
 
     async def row(stored: Stored) -> JsonObject:
