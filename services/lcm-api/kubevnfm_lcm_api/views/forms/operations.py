@@ -229,14 +229,12 @@ def change_ext_conn_form(facts: FormFacts) -> JsonObject:
 
 
 def change_package_form(facts: FormFacts) -> JsonObject:
-    """Return the form of a change to the package; ``facts``: its own, with the instance of the present one."""
+    """Return the form of a change to the package, which has passed `check_new_package`; ``facts``: its own, with the instance of the present one."""
     form = request_schema(ChangeCurrentVnfPkgRequest)
     form["properties"]["vnfdId"].update(const=facts.vnfd.vnfd_id, default=facts.vnfd.vnfd_id)
-    own = next((one for one in facts.flavours if facts.info and one.flavour.flavour_id == facts.info.flavour_id), None)
-    if own is not None:
-        _fit_links(form, [own])
-        for attribute, on_wire in _ATTRIBUTES.items():
-            form["properties"][on_wire].update(_declared(facts, own.flavour, attribute))
+    _fit_links(form, [facts.own])
+    for attribute, on_wire in _ATTRIBUTES.items():
+        form["properties"][on_wire].update(_declared(facts, facts.own.flavour, attribute))
     return form
 
 
@@ -284,14 +282,10 @@ def _declared_by(
 
     def made(facts: FormFacts) -> JsonObject:
         form = make(facts)
-        own = next(
-            (one for one in facts.flavours if facts.info and one.flavour.flavour_id == facts.info.flavour_id), None
-        )
-        if own is not None:
-            parameters = with_declared(form["properties"]["additionalParams"], facts, own.flavour, operation)
-            form["properties"]["additionalParams"] = parameters
-            if parameters.get("required"):
-                form["required"] = [*form.get("required", ()), "additionalParams"]
+        parameters = with_declared(form["properties"]["additionalParams"], facts, facts.own.flavour, operation)
+        form["properties"]["additionalParams"] = parameters
+        if parameters.get("required"):
+            form["required"] = [*form.get("required", ()), "additionalParams"]
         return form
 
     return made
