@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.http.bodies import read_json
 from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import Answer, Route
+from kubevnfm_lcm_api.http.spelling import check_attributes
 from kubevnfm_lcm_api.views.instance_rows import PREFIX
 
 
@@ -45,7 +46,10 @@ class ReadKubeconfig(Shown):
 async def read(request: web.Request) -> web.Response:
     """POST kubeconfigs: what is sent is answered in another form, to the caller that has sent it."""
     body = await read_json(request)
-    text = body.get("kubeconfig") if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        raise InvalidInput("", "a JSON object expected")
+    check_attributes(Kubeconfig, body)
+    text = body.get("kubeconfig")
     if not isinstance(text, str):
         raise InvalidInput("kubeconfig", "a text expected")
     name = body.get("context")
