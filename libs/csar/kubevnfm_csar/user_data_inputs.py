@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubevnfm_kit.python_source import syntax_tree
+
 LARGEST: Final = 64 * 1024
 """Bytes of a module that is read."""
 _PARAMETERS: Final = frozenset({"additional_params", "additionalParams"})
@@ -18,7 +20,7 @@ def inputs_of(source: bytes) -> Mapping[str, Any]:
     Names that are made while the module runs are not found.
     """
     try:
-        tree = ast.parse(source[:LARGEST])
+        tree = syntax_tree(source[:LARGEST])
         return dict(list(_found(tree).items())[:_MOST])
     # The last two: a source that is nested deeper than the parser goes.
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -18,6 +18,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from kubevnfm_kit.python_source import syntax_tree
+
 
 class DescribedSchema(GenerateJsonSchema):
     """For the argument ``schema_generator`` of pydantic's functions."""
@@ -64,7 +66,7 @@ def _described(field: core_schema.ModelField, text: str | None) -> core_schema.M
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the docstrings of attributes by the qualified name of their class."""
-    return dict(_in_classes(ast.parse(inspect.getsource(sys.modules[module])).body, ""))
+    return dict(_in_classes(syntax_tree(inspect.getsource(sys.modules[module])).body, ""))
 
 
 def _in_classes(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubevnfm_events.mgmt import ANSIBLE
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
+from kubevnfm_kit.python_source import syntax_tree
 from kubevnfm_sandbox.shim import USER_DATA_MODULES
 
 from kubevnfm_csar.errors import PackageRefused
@@ -140,7 +141,7 @@ def _parsed(raw: bytes, file: str) -> ast.Module | str:
     """Return the module, or why Python cannot read it."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(raw)
+            tree = syntax_tree(raw)
             compile(tree, file, "exec", dont_inherit=True)  # finds what the grammar allows, such as `return` at the top
     except SyntaxError as error:
         # The kind too: of `print "text"` the message alone is a question.

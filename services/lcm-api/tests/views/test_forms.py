@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import jsonschema_rs
@@ -454,6 +457,21 @@ async def test_parameters_that_the_vnfd_declares_are_part_of_forms_and_are_judge
 def test_names_that_user_data_read_are_seen(source: str, found: dict[str, Any]) -> None:
     """API-163."""
     assert inputs_of(source.encode()) == found
+
+
+def test_user_data_are_read_in_two_threads_at_once() -> None:
+    """API-163: the page asks for two forms of a package at once."""
+    source = b"def f(r):\n    return [r.additional_params['a'], [[[]]]]\n" * 40
+    # While Python makes a tree, other threads come to run only during a collection of garbage that runs Python.
+    before, let_others_run = gc.get_threshold(), lambda *_: sleep(0.001)
+    gc.callbacks.append(let_others_run)
+    gc.set_threshold(200)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(inputs_of, [source] * 6)) == [{"a": None}] * 6
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(let_others_run)
 
 
 def test_the_form_of_a_sample_with_user_data_has_what_they_read() -> None:
