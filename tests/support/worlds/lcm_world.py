@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 from callers.documented import judge
@@ -58,6 +58,8 @@ from servers.vnf_networks import LOOPBACK
 from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
+
+T = TypeVar("T")
 
 KEY: Final = KeyRing.new_key()
 RING: Final = KeyRing.from_text(KEY)
@@ -175,6 +177,12 @@ class ServiceTwins:
                 self._arrived.clear()
                 await self._arrived.wait()
         return self.commands
+
+    def last(self, kind: type[T]) -> T:
+        """Return the last command, of this kind."""
+        command = self.commands[-1].data
+        assert isinstance(command, kind)
+        return command
 
     def asked(self) -> list[str]:
         """Return the routing keys of all commands so far."""

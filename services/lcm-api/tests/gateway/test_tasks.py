@@ -10,18 +10,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from kubevnfm_events.objects import (
-    ApplyObjects,
-    HealObjects,
-    ObjectsApplied,
-    ObjectsHealed,
-    ObjectsReplaced,
-    ObjectsScaled,
-    ObjectsUpdated,
-    ReplaceObjects,
-    ScaleObjects,
-    UpdateObjects,
-)
 from kubevnfm_events.stacks import (
     CancelOpenstackStep,
     ChangeConnections,
@@ -32,9 +20,9 @@ from kubevnfm_events.stacks import (
     RestoreResources,
     ScaleResources,
 )
-from packages.package_variants import OTHER_CNF, SAMPLES, changed_package, variant
+from packages.package_variants import SAMPLES, changed_package, variant
 from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
-from worlds.cnf_world import APPLY, OBJECTS, deployed, of_pods
+from worlds.cnf_world import deployed
 from worlds.lcm_builders import RESOURCES, a_server
 from worlds.lcm_world import World
 
@@ -42,7 +30,6 @@ SCALE = "infra.openstack.scale_resources"
 CLUSTER = "k8s_cluster_installation_param"
 OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
 CHANGE = {"extVirtualLinks": [{"id": "external", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]}
-WEB_OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
 TASKS: Mapping[str, Any] = {
     "scale": OUT,
     "scale_to_level": {"instantiationLevelId": "three"},
@@ -64,19 +51,12 @@ async def built(world: World, content: bytes | None = None) -> str:
     return instance_id
 
 
-async def asked(world: World, kind: type[Any]) -> Any:
-    """Return the last command, of this kind."""
-    command = world.twins.commands[-1].data
-    assert isinstance(command, kind)
-    return command
-
-
 async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) -> None:
     """API-056, API-055."""
     instance_id = await built(world)
     operation_id = await world.ask(instance_id, "scale", {**OUT, "numberOfSteps": "2"})
     await world.reached(operation_id, "COMPLETED")
-    command = await asked(world, ScaleResources)
+    command = world.twins.last(ScaleResources)
     assert command.counts["VDU1"] == 2, "none of the twin's servers is of VDU1, two steps add two"
     assert command.grant_request["operation"] == "SCALE"
     added = [(one["type"], one["resourceTemplateId"]) for one in command.grant_request["addResources"]]
@@ -152,7 +132,7 @@ async def test_a_package_without_the_class_of_the_stack(world: World, *, is_numb
         assert detail.startswith("additionalParams/lcm-operation-user-data: the new package has no UserData/x.py")
         return
     await world.reached(answer.must(202).headers["Location"].rpartition("/")[2], "COMPLETED")
-    sent = await asked(world, ChangeTemplate)
+    sent = world.twins.last(ChangeTemplate)
     assert sent.instantiate_request["additionalParams"] == {"own": 1}, "names of a class that is gone are dropped"
     await world.reached(await world.ask(instance_id, "heal", {"additionalParams": {"all": True}}), "COMPLETED")
     sent_by_heal = [one.data for one in world.twins.commands[-2:]]
@@ -264,10 +244,10 @@ async def test_heal_takes_both_ids_and_no_body(world: World) -> None:
     for vnfc_id in (server.vnfc_id, vnfc):
         operation_id = await world.ask(instance_id, "heal", {"vnfcInstanceId": [vnfc_id]})
         await world.reached(operation_id, "COMPLETED")
-        assert (await asked(world, HealResources)).servers == (server.server_id,)
+        assert world.twins.last(HealResources).servers == (server.server_id,)
     answer = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal")).must(202)
     await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
-    assert (await asked(world, HealResources)).servers == tuple(one.server_id for one in RESOURCES.servers)
+    assert world.twins.last(HealResources).servers == tuple(one.server_id for one in RESOURCES.servers)
 
 
 async def test_a_stop_waits_as_long_as_requested(world: World) -> None:
@@ -276,7 +256,7 @@ async def test_a_stop_waits_as_long_as_requested(world: World) -> None:
     for body, waits in (({"stopType": "GRACEFUL", "gracefulStopTimeout": 7}, 7.0), ({}, 0.0)):
         operation_id = await world.ask(instance_id, "operate", {"changeStateTo": "STOPPED", **body})
         await world.reached(operation_id, "COMPLETED")
-        assert (await asked(world, OperateServers)).graceful_wait_s == waits
+        assert world.twins.last(OperateServers).graceful_wait_s == waits
         again = await world.lcm("POST", f"/vnf_instances/{instance_id}/operate", {"changeStateTo": "STOPPED"})
         assert "STOPPED already" in again.problem(409)["detail"]
         await world.reached(await world.ask(instance_id, "operate", {"changeStateTo": "STARTED"}), "COMPLETED")
@@ -291,7 +271,7 @@ async def test_links_that_are_not_named_stay(world: World) -> None:
         202
     )
     occurrence = await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
-    (link,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
+    (link,) = world.twins.last(ChangeConnections).connections["extVirtualLinks"]
     assert (link["id"], link["resourceId"]) == ("more", "net2"), "a point is on one link only"
     assert set(link["extCps"][0]["cpConfig"]) == {"VDU1_CP1_1", "c9"}
     back = {**v1, "id": "back", "resourceId": "net0"}
@@ -347,7 +327,7 @@ async def test_null_takes_a_configuration_away(world: World) -> None:
     link = {"id": "external", "resourceId": "net0", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": config}]}
     operation_id = await world.ask(instance_id, "change_ext_conn", {"extVirtualLinks": [link]})
     await world.reached(operation_id, "COMPLETED")
-    (changed,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
+    (changed,) = world.twins.last(ChangeConnections).connections["extVirtualLinks"]
     assert changed["extCps"] == [{"cpdId": "VDU1_CP1", "cpConfig": {"c9": config["c9"]}}]
 
 
@@ -360,7 +340,7 @@ async def test_another_flavour_takes_the_place_of_the_first_and_can_be_rolled_ba
     world.twins.failing.clear()
     (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
     await world.reached(operation_id, "ROLLED_BACK")
-    restored = await asked(world, RestoreResources)
+    restored = world.twins.last(RestoreResources)
     assert restored.flavour_id == "simple"
     assert set(restored.staying) == {server.server_id for server in RESOURCES.servers}
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
@@ -368,7 +348,7 @@ async def test_another_flavour_takes_the_place_of_the_first_and_can_be_rolled_ba
 
     operation_id = await world.ask(instance_id, "change_flavour", {"newFlavourId": "large"})
     await world.reached(operation_id, "COMPLETED")
-    command = await asked(world, ChangeTemplate)
+    command = world.twins.last(ChangeTemplate)
     assert (command.flavour_id, command.counts) == ("large", {"VDU1": 2})
     assert command.request["flavourId"] == "large"
     assert command.request["extVirtualLinks"][0]["id"] == "external", "the links stay when none are given"
@@ -386,7 +366,7 @@ async def test_another_package_changes_the_instances_identity(world: World) -> N
     occurrence = await world.reached(operation_id, "COMPLETED")
     modified = occurrence["modificationsTriggeredByVnfPkgChange"]
     assert (modified["vnfdId"], modified["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
-    assert (await asked(world, ChangeTemplate)).package.vnfd_id == OTHER_IMAGE
+    assert world.twins.last(ChangeTemplate).package.vnfd_id == OTHER_IMAGE
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert (shown["vnfdId"], shown["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
     assert "changeFlavour" not in shown["_links"], "the new descriptor has one flavour only"
@@ -473,9 +453,6 @@ async def test_one_of_many_tasks_at_once_is_accepted(world: World) -> None:
     await world.twins.release()
 
 
-WEB = "infra.k8s.scale_objects"
-
-
 async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
     """API-033, API-060."""
     instance_id = await deployed(world)
@@ -484,237 +461,6 @@ async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
     for task in ("operate", "change_ext_conn", "change_flavour", "create_snapshot", "revert_to_snapshot"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "CNF" in problem["detail"]
-
-
-async def test_the_scaling_of_a_cnf_asks_for_the_count_of_its_level(world: World) -> None:
-    """CR-033, CR-087, API-055: the initial delta and the steps, whatever number of pods runs."""
-    instance_id = await deployed(world)
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
-    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
-    await world.reached(operation_id, "COMPLETED")
-    command = await asked(world, ScaleObjects)
-    assert [(one.kind, one.name, one.count) for one in command.objects] == [("Deployment", "web", 4)]
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
-    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
-    assert [one["id"] for one in shown["vnfcInfo"]] == [f"VDU1-web-{n}" for n in range(4)]
-    changes = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
-    assert [(one["id"], one["changeType"]) for one in changes] == [("web-2", "ADDED"), ("web-3", "ADDED")]
-
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 5)
-    level = {"instantiationLevelId": "instantiation_level_2"}
-    await world.reached(await world.ask(instance_id, "scale_to_level", level), "COMPLETED")
-    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [5]
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
-    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "type": "SCALE_IN"}), "COMPLETED")
-    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [4]
-
-
-async def test_the_pods_that_leave_a_cnf_cannot_be_chosen(world: World) -> None:
-    """CR-033, CR-090: Kubernetes chooses them; a request that names some is refused with the field."""
-    instance_id = await deployed(world)
-    body = {**WEB_OUT, "additionalParams": {"vnfc_instance_ids": ["VDU1-web-0"]}}
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", body)).problem(422)
-    assert "additionalParams/vnfc_instance_ids: Kubernetes chooses the pods" in problem["detail"]
-
-
-async def test_a_cnf_scaled_out_goes_back_to_its_count_and_one_scaled_in_does_not(world: World) -> None:
-    """CR-093, API-051: what exists after a failure is shown, with the level that it amounts to."""
-    instance_id = await deployed(world)
-    world.twins.failing = {WEB}
-    world.twins.remains = of_pods(ObjectsScaled, 3).model_dump(mode="json")
-    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
-    await world.reached(operation_id, "FAILED_TEMP")
-    world.twins.failing = set()
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 2)
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
-    await world.reached(operation_id, "ROLLED_BACK")
-    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [2]
-    world.twins.failing = {WEB}
-    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
-    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 1}]
-    assert len(shown["vnfcResourceInfo"]) == 3
-    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "type": "SCALE_IN"})
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
-
-
-@pytest.mark.parametrize("kind", ["DaemonSet", "VirtualMachine", "VirtualMachineInstance"])
-async def test_a_vdu_whose_kind_has_no_replicas_is_refused_before_anything_is_sent(world: World, kind: str) -> None:
-    """CR-086, MC-062."""
-    agent = OBJECTS[0].model_copy(update={"kind": kind, "name": "agent"})
-    instance_id = await deployed(world, agent)
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", WEB_OUT)).problem(422)
-    assert f"VDU VDU1 is the {kind} agent" in problem["detail"]
-    assert WEB not in world.twins.asked()
-
-
-HEAL = "infra.k8s.heal_objects"
-
-
-@pytest.mark.parametrize("named", ["VDU1-web-1", "web-1"])
-async def test_the_heal_of_a_cnf_replaces_the_named_pods(world: World, named: str) -> None:
-    """CR-034: named by vnfcInfo, or by vnfcResourceInfo as by clients of Tacker's v1 API."""
-    instance_id = await deployed(world)
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal", {"vnfcInstanceId": [named, "x"]})).problem(
-        400
-    )
-    assert "vnfcInstanceId[1]: the VNF has no VNFC x" in problem["detail"]
-    assert HEAL not in world.twins.asked()
-    new = of_pods(ObjectsHealed, 3)
-    world.twins.answers[HEAL] = new.model_copy(update={"pods": (new.pods[0], new.pods[2])})
-    operation_id = await world.ask(instance_id, "heal", {"vnfcInstanceId": [named]})
-    await world.reached(operation_id, "COMPLETED")
-    command = await asked(world, HealObjects)
-    assert [(pod.name, pod.uid) for pod in command.pods] == [("web-1", "u1")]
-    assert [(one.vdu_id, one.replicas) for one in command.vdus] == [("VDU1", 2)]
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
-    assert [one["id"] for one in shown["vnfcInfo"]] == ["VDU1-web-0", "VDU1-web-2"]
-    changes = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
-    assert [(one["id"], one["changeType"]) for one in changes] == [("web-1", "REMOVED"), ("web-2", "ADDED")]
-
-
-async def test_the_heal_of_a_whole_cnf_creates_it_again_as_it_is_scaled(world: World) -> None:
-    """CR-034: also after a failure between the deletion and the creation, which a retry continues."""
-    instance_id = await deployed(world)
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
-    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2}), "COMPLETED")
-    world.twins.answers[APPLY] = of_pods(ObjectsApplied, 4)
-    world.twins.failing = {APPLY}
-    operation_id = await world.ask(instance_id, "heal", {})
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
-    world.twins.failing = set()
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
-    await world.reached(operation_id, "COMPLETED")
-    assert world.twins.asked()[-3:] == ["infra.k8s.delete_objects", APPLY, APPLY]
-    command = await asked(world, ApplyObjects)
-    assert (command.namespace, [one.replicas for one in command.vdus]) == ("default", [4])
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
-    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
-    assert len(shown["vnfcInfo"]) == 4
-
-    world.twins.failing = {APPLY}
-    operation_id = await world.ask(instance_id, "heal", {})
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
-    assert "vnfcInfo" not in shown or shown["vnfcInfo"] == []
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal", {"additionalParams": {"all": 1}})).problem(
-        400
-    )
-    assert "additionalParams/all" in problem["detail"]
-
-
-REPLACE, UPDATE = "infra.k8s.replace_objects", "infra.k8s.update_objects"
-DEPLOYMENT = "Files/kubernetes/deployment.yaml"
-
-
-async def other_cnf(world: World, **changes: Any) -> None:
-    """Upload another version of the sample CNF."""
-    await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, **changes))
-
-
-async def test_a_cnf_is_changed_to_the_objects_of_another_package(world: World) -> None:
-    """CR-035, CR-094: at its present scale level; the instance follows the new package."""
-    instance_id = await deployed(world)
-    await other_cnf(world)
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
-    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2}), "COMPLETED")
-    world.twins.answers[REPLACE] = of_pods(ObjectsReplaced, 5)
-    body = {"vnfdId": OTHER_CNF, "additionalParams": {"lcm-kubernetes-def-files": [DEPLOYMENT]}}
-    operation_id = await world.ask(instance_id, "change_vnfpkg", body)
-    await world.reached(operation_id, "COMPLETED")
-    command = await asked(world, ReplaceObjects)
-    assert (command.package.vnfd_id, command.def_files, command.namespace) == (OTHER_CNF, (DEPLOYMENT,), "default")
-    assert [one.replicas for one in command.vdus] == [4]
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert shown["vnfdId"] == OTHER_CNF
-    info = shown["instantiatedVnfInfo"]
-    assert info["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
-    assert info["metadata"]["lcm-kubernetes-def-files"] == [DEPLOYMENT]
-    assert len(info["vnfcInfo"]) == 5
-    occurrence = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
-    assert occurrence["modificationsTriggeredByVnfPkgChange"]["vnfdId"] == OTHER_CNF
-    world.twins.answers[WEB] = of_pods(ObjectsScaled, 5)
-    await world.reached(await world.ask(instance_id, "scale", WEB_OUT), "COMPLETED")
-    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [5]
-
-
-async def test_a_change_of_package_that_failed_goes_back_to_the_earlier_one(world: World) -> None:
-    """CR-035: what the rollback asks for is what the CNF was made from."""
-    instance_id = await deployed(world)
-    before = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    await other_cnf(world)
-    world.twins.failing = {REPLACE}
-    world.twins.remains = of_pods(ObjectsReplaced, 3).model_dump(mode="json")
-    body = {"vnfdId": OTHER_CNF, "additionalParams": {"lcm-kubernetes-def-files": [DEPLOYMENT]}}
-    operation_id = await world.ask(instance_id, "change_vnfpkg", body)
-    await world.reached(operation_id, "FAILED_TEMP")
-    world.twins.failing = set()
-    world.twins.answers[REPLACE] = of_pods(ObjectsReplaced, 2)
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
-    await world.reached(operation_id, "ROLLED_BACK")
-    command = await asked(world, ReplaceObjects)
-    files = before["instantiatedVnfInfo"]["metadata"]["lcm-kubernetes-def-files"]
-    assert (command.package.vnfd_id, list(command.def_files)) == (before["vnfdId"], files)
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    for name in ("vnfdId", "instantiatedVnfInfo"):
-        assert shown[name] == before[name]
-
-
-async def test_the_rolling_update_of_a_cnf_changes_the_images_of_the_named_vdus(world: World) -> None:
-    """CR-035: Tacker's form of the request."""
-    instance_id = await deployed(world)
-    await other_cnf(world)
-    files = ("Files/kubernetes/configmap.yaml", DEPLOYMENT)
-    world.twins.answers[UPDATE] = of_pods(ObjectsUpdated, 2, def_files=files)
-    parameters = {"upgrade_type": "RollingUpdate", "vdu_params": [{"vdu_id": "VDU1"}]}
-    parameters["lcm-kubernetes-def-files"] = [DEPLOYMENT]
-    body = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
-    await world.reached(await world.ask(instance_id, "change_vnfpkg", body), "COMPLETED")
-    command = await asked(world, UpdateObjects)
-    assert (command.images_of, command.config_files) == (("VDU1",), (DEPLOYMENT,))
-    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert shown["vnfdId"] == OTHER_CNF
-    assert shown["instantiatedVnfInfo"]["metadata"]["lcm-kubernetes-def-files"] == list(files)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "status", "place"),
-    [
-        ({}, 400, "additionalParams/lcm-kubernetes-def-files: the files"),
-        ({"lcm-kubernetes-def-files": ["x.yaml"]}, 400, "lcm-kubernetes-def-files[0]: the package has no file x.yaml"),
-        ({"upgrade_type": "BlueGreen"}, 400, "additionalParams/upgrade_type: RollingUpdate expected"),
-        ({"vdu_params": "VDU1"}, 400, "additionalParams/vdu_params: an array"),
-        ({"vdu_params": [{}]}, 400, "vdu_params[0]/vdu_id: the VDU's id"),
-        ({"vdu_params": [{"vdu_id": "x"}]}, 400, "vdu_params[0]/vdu_id: the VNF has no VDU x; it has VDU1"),
-        ({"vdu_params": [{"vdu_id": "VDU1"}] * 2}, 400, "vdu_params[1]/vdu_id: VDU VDU1 is there already"),
-        (
-            {"vdu_params": [{"vdu_id": "VDU1"}], "replace": ["Job"]},
-            422,
-            "additionalParams/replace: not with vdu_params",
-        ),
-        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "replace": "Job"}, 400, "additionalParams/replace: an array"),
-        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "replace": ["job"]}, 400, "additionalParams/replace[0]: the kind"),
-        ({"lcm-operation-coordinate-new-vnf": "a.py"}, 422, "lcm-operation-coordinate-new-vnf: a CNF has no machines"),
-        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "namespace": "other"}, 422, "additionalParams/namespace: default"),
-        ({"helm_chart_path": "Files/chart"}, 422, "additionalParams/helm_chart_path: not supported for a change"),
-        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "wait_timeout": 0}, 400, "additionalParams/wait_timeout: seconds"),
-    ],
-)
-async def test_a_change_of_a_cnfs_package_is_judged_by_attribute(
-    world: World, parameters: Any, status: int, place: str
-) -> None:
-    """CR-035, API-010."""
-    instance_id = await deployed(world)
-    await other_cnf(world)
-    body = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", body)).problem(status)
-    assert place in problem["detail"]
-    assert {REPLACE, UPDATE}.isdisjoint(world.twins.asked())
 
 
 async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:
