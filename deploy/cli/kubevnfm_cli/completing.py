@@ -59,14 +59,14 @@ def _all(before: Sequence[str], begun: str, environment: Mapping[str, str]) -> I
         return _options(verb)
     if previous in _VALUES:
         return _live(_VALUES[previous], before, environment)
-    if previous in _with_value(verb):
-        return ()  # a file, which the shell knows, or any text
-    return _arguments(verb, _given(verb, before[before.index(verb) + 1 :]), begun, before, environment)
-
-
-def _given(verb: str, words: Sequence[str]) -> list[str]:
-    """Return the words that are neither options nor their values."""
     valued = _with_value(verb)
+    if previous in valued:
+        return ()  # a file, which the shell knows, or any text
+    return _arguments(verb, _given(before[before.index(verb) + 1 :], valued), begun, before, environment)
+
+
+def _given(words: Sequence[str], valued: set[str]) -> list[str]:
+    """Return the words that are neither options nor their values; ``valued``: the options that have one."""
     return [
         word
         for place, word in enumerate(words)

@@ -68,11 +68,10 @@ def chosen(form: Form, body: Mapping[str, Any]) -> Form:
 
 def type_at(form: Form | None, names: Sequence[str]) -> Mapping[str, Any]:
     """Return the schema of a value; an empty one if it is not known."""
-    here: Mapping[str, Any] = form.resolved(form.schema) if form is not None else {}
+    if form is None:
+        return {}
+    here: Mapping[str, Any] = form.resolved(form.schema)
     for name in names:
-        assert form is not None or not here
-        if form is None:
-            return {}
         inner = properties_of(here).get(name, here.get("additionalProperties"))
         here = form.resolved(inner) if isinstance(inner, Mapping) else {}
     return here

@@ -264,7 +264,10 @@ _PLAIN: Final = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-c
 @pytest.mark.parametrize("shell", list(_COMPLETIONS))
 def test_the_script_of_a_shell_completes_in_it(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed: `make servers` installs it")
+        reason = f"{shell} is not installed: `make servers` installs it"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(f"NOT TESTED, {reason}")
     name = ["--"] if shell == "fish" else [shell]
 
     def completed(begun: str) -> list[str]:
