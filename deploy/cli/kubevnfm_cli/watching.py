@@ -29,21 +29,16 @@ Kind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass(frozen=True)
-class Look:
-    """The things at one moment."""
-
-    by_id: Mapping[str, JsonObject]
-    sequence: str | None
-    """The place in the event stream; None: changes of these things are no events."""
-
-
-@dataclass(frozen=True)
 class Watched:
     """The things that are watched, and how they are read."""
 
     noun: Noun
-    read: Callable[[], Look]
-    """Raises Refused, Unreachable."""
+    first: Mapping[str, JsonObject]
+    """The things at the begin, by id."""
+    sequence: str | None
+    """The place of `first` in the event stream; None: changes of these things are no events."""
+    read: Callable[[], Mapping[str, JsonObject]]
+    """Returns the things, by id. Raises Refused, Unreachable."""
     read_one: Callable[[str], JsonObject | None]
     """Returns a thing that is in the list no longer; None if it was deleted. Raises as `read`."""
     ends_without: bool
@@ -51,19 +46,18 @@ class Watched:
 
 
 def watch(call: Call, watched: Watched, *, shows_first: bool, shows_kinds: bool) -> None:
-    """Show the things, and then each change, until Ctrl-C. Raises Stopped at the end of the time, Refused, Unreachable at the begin."""
+    """Show the things, and then each change, until Ctrl-C. Raises Stopped at the end of the time, Refused."""
     writer = _Writer(call, watched.noun, shows_kinds=shows_kinds)
-    look = watched.read()
-    known, is_away = dict(look.by_id), False
+    known, is_away = dict(watched.first), False
     if shows_first:
         writer.write([("ADDED", one) for one in known.values()])
-    for _ in _moments(call, look.sequence):
+    for _ in _moments(call, watched.sequence):
         try:
             changes = list(_changes(watched, known, writer.is_same))
         except (Unreachable, Refused) as fault:
             if isinstance(fault, Refused) and fault.status < 500 and fault.status != 429:
                 raise
-            if look.sequence is None and not is_away:  # the stream of events says so itself
+            if watched.sequence is None and not is_away:  # the stream of events says so itself
                 call.note(f"connection lost: {fault}; trying again")
             is_away = True
             continue  # the next moment shows what has changed meanwhile
@@ -77,11 +71,11 @@ def _changes(
     watched: Watched, known: dict[str, JsonObject], is_same: Callable[[JsonObject, JsonObject], bool]
 ) -> Iterator[tuple[Kind, JsonObject]]:
     """Yield what has changed since, and remember it."""
-    look = watched.read()
-    left = [identifier for identifier in known if identifier not in look.by_id]
+    there = watched.read()
+    left = [identifier for identifier in known if identifier not in there]
     # They are read before anything is remembered: if the gateway goes away now, the next look begins again.
     now = {identifier: watched.read_one(identifier) for identifier in left}
-    for identifier, one in look.by_id.items():
+    for identifier, one in there.items():
         before = known.get(identifier)
         known[identifier] = one
         if before is None:

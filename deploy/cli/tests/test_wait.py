@@ -199,7 +199,7 @@ async def test_a_watched_list_shows_each_change_and_survives_a_restart_of_the_ga
         url = f"http://127.0.0.1:{line.port}"
         listing = watching(url, "vnf")
         first = (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine", "--name", "first")).out.strip()
-        kinds = watching(url, first, "-o", "jsonl", "--output-watch-events")
+        kinds = watching(url, first, first.removeprefix("vnf/"), "-o", "jsonl", "--output-watch-events")  # named twice
         for running in (listing, kinds):
             await running.says(first.removeprefix("vnf/"))
         await line.cut()

@@ -109,11 +109,11 @@ def _is_row(call: Call) -> bool:
 
 
 def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
-    from kubevnfm_cli.watching import Look, Watched, watch
+    from kubevnfm_cli.watching import Watched, watch
 
     gateway, given = call.gateway, call.given
     gateway.give_up_after(given.timeout)
-    ids = [lists.resolve(gateway, noun, one) for one in wanted]
+    ids = dict.fromkeys(lists.resolve(gateway, noun, one) for one in wanted)
     query = lists.pairs(given.where, "--where")
 
     def read_one(identifier: str) -> JsonObject | None:
@@ -124,18 +124,27 @@ def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
                 raise
             return None
 
-    def read() -> Look:
-        listed = lists.read_list(gateway, noun, query, 1 if ids else limit)
-        sequence = listed.body.get("sequence") if noun.has_events and isinstance(listed.body, dict) else None
-        if not ids:
-            return Look({str(noun.table.id_of(one)): one for one in listed.items}, sequence)
+    def read_ids() -> dict[str, JsonObject]:
         found = {identifier: read_one(identifier) for identifier in ids}
-        return Look({identifier: one for identifier, one in found.items() if one is not None}, sequence)
+        return {identifier: one for identifier, one in found.items() if one is not None}
 
-    if ids and len(read().by_id) < len(ids):
-        raise Refused(HTTPStatus.NOT_FOUND, f"no {noun.name} has this id; kubevnfm get {noun.name} lists what there is")
-    watched = Watched(noun, read, read_one, ends_without=bool(ids))
+    def read_all() -> lists.Listed:
+        return lists.read_list(gateway, noun, query, 1 if ids else limit)
+
+    def by_id(listed: lists.Listed) -> dict[str, JsonObject]:
+        return {str(noun.table.id_of(one)): one for one in listed.items}
+
     try:
+        # The place in the stream is that of the list, also for things by their ids, which are read behind it.
+        listed = read_all()
+        sequence = listed.body.get("sequence") if noun.has_events and isinstance(listed.body, dict) else None
+        first = read_ids() if ids else by_id(listed)
+        if len(first) < len(ids):
+            raise Refused(
+                HTTPStatus.NOT_FOUND, f"no {noun.name} has this id; kubevnfm get {noun.name} lists what there is"
+            )
+        read = read_ids if ids else lambda: by_id(read_all())
+        watched = Watched(noun, first, sequence, read, read_one, ends_without=bool(ids))
         watch(call, watched, shows_first=not given.watch_only, shows_kinds=given.output_watch_events)
     except Stopped:
         return DONE
