@@ -23,6 +23,7 @@ from kubevnfm_events import Envelope
 from kubevnfm_events.credentials import CredentialsDeleted
 from kubevnfm_events.vim import VimDeregistered, VimStatusChanged
 from kubevnfm_secrets import KeyRing
+from needs import cannot_have
 from servers.rabbitmq import RabbitServer
 
 pytestmark = pytest.mark.server
@@ -99,8 +100,9 @@ async def test_the_example_prints_the_events_it_asked_for(observer: str, bus: Ra
     assert events[0]["data"]["status"] == "UNREACHABLE"
 
 
-@pytest.mark.skipif(shutil.which("amqp-consume") is None, reason="amqp-consume (Debian: amqp-tools) is not installed")
 async def test_the_shell_example_prints_the_events(observer: str, bus: RabbitBus, tmp_path: Path) -> None:
+    if shutil.which("amqp-consume") is None:
+        cannot_have("amqp-consume is not installed (Debian: amqp-tools)")
     readme = (PROTO_EVENTS / "README.md").read_text()
     given = re.search(r"^amqp-consume (--server=rabbitmq --authfile=observer.auth .*) jq -c \.$", readme, re.MULTILINE)
     assert given is not None

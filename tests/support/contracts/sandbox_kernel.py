@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Limits, SandboxState
+from needs import cannot_have
 
 CONFINED: Final = "confined"
 KERNELS: Final = (CONFINED, "trusted-without-namespaces")
@@ -43,10 +43,8 @@ class Kernel:
 def needs_confinement() -> None:
     """Skip the test, loudly, if this machine refuses to confine a process; in CI (``CI`` is set) fail it."""
     reason = refusal()
-    if reason and os.environ.get("CI"):
-        pytest.fail(f"this machine cannot confine a process: {reason}")
     if reason:
-        pytest.skip(f"NOT TESTED, this machine cannot confine a process: {reason}")
+        cannot_have(f"this machine cannot confine a process: {reason}")
 
 
 @cache
