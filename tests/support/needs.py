@@ -1,4 +1,4 @@
-"""What a test needs and cannot have."""
+"""The end of a test that cannot have a server or program that it needs."""
 
 from __future__ import annotations
 
