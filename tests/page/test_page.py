@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlsplit
+from uuid import uuid4
 
 import pytest
 from callers.browser import Client, Tab
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, Request, Route
 
 SAMPLE: Final = Path(__file__).parents[2] / ".run/samples/vm.zip"
+VNFD_ID: Final = b"1a27cf0a-6c8f-4f43-93d1-2e4a62b1f9a3"
 
 pytestmark = [pytest.mark.page, pytest.mark.asyncio(loop_scope="session")]
 
@@ -104,7 +106,8 @@ async def test_an_operation_is_watched_fails_is_explained_and_retried(
     await tab.log_in("anna")
     async with faults.fault("program", "kubeadm join*", times=1, message="the fault <img src=x onerror=alert(1)>"):
         operation = await client.start(cluster_id, "instantiate", client.cluster())
-        await page.get_by_role("link", name="Instantiate").first.click()
+        row = page.get_by_role("row").filter(has_text="shown <b>bold</b>")
+        await row.get_by_role("link", name="Instantiate").click()
         await page.get_by_role("heading", name="shown <b>bold</b>").wait_for()
         await page.get_by_text("failed, waits for a decision").first.wait_for()
     await page.get_by_text("the fault <img src=x onerror=alert(1)>").first.wait_for()
@@ -309,11 +312,12 @@ async def test_a_reader_sees_and_may_not_act(tab: Tab, client: Client, faults: L
 
 
 def _vm_with(text: str, other: str) -> bytes:
-    """Return the sample package `vm` with another text in its files."""
-    changed = io.BytesIO()
+    """Return the sample package `vm` with another text in its files, and a VNFD id of its own."""
+    changed, vnfd_id = io.BytesIO(), uuid4()
     with zipfile.ZipFile(SAMPLE) as sample, zipfile.ZipFile(changed, "w") as archive:
         for entry in sample.infolist():
-            archive.writestr(entry.filename, sample.read(entry).replace(text.encode(), other.encode()))
+            content = sample.read(entry).replace(VNFD_ID, str(vnfd_id).encode())
+            archive.writestr(entry.filename, content.replace(text.encode(), other.encode()))
     return changed.getvalue()
 
 
