@@ -216,6 +216,7 @@ def test_a_trouble_is_published_when_it_begins_changes_or_ends() -> None:
     assert published(bad, worse) == ["ends again"]
     assert published(bad, bad.model_copy(update={"node": "worker-2", "changed_at": late})) == []
     assert published(worse, well) == published(worse, None) == published(starts, record(late)) == [""]
+    assert published(starts, None) == [""], "it may have been on its way for too long"
     assert published(worse, well.model_copy(update={"vnf_instance_id": "i2"})) == [""]
     earlier = bad.model_copy(update={"ill": False})
     assert not earlier.shows(replace(seen(a_pod()), trouble="ended", ready=False)), "it is written again"

@@ -223,7 +223,8 @@ def troubles_of(old: ObjectRecord | None, new: ObjectRecord | None) -> Sequence[
     if now is None or not ((old is not None and old.ill) or (new is not None and new.ill)):
         return []
     before, after = (_problem(each, now.changed_at) for each in (old, new))
-    if before == after:
+    # When one is gone, nothing says how long it had been on its way, which is a problem too.
+    if before == after and new is not None:
         return []
     about = {name: getattr(now, name) for name in ("vnf_instance_id", "vim_id", "kind", "namespace", "name")}
     return [TroubleChanged(**about, text=after)]
