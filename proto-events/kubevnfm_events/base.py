@@ -1,7 +1,7 @@
 """Message, Command, Event, and the CloudEvents 1.0 envelope that carries them (structured JSON mode).
 
 ``type`` is ``kubevnfm.<domain>.<thing>.<what>.v1`` (commands: ``kubevnfm.<domain>.<what>.v1``); the routing key of an
-event is the type without prefix and version. Within ``v1`` only optional fields are added; anything else is a new class.
+event is the type without prefix and version; a service's name follows where the event is about the service itself. Within ``v1`` only optional fields are added; anything else is a new class.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ class Message(Facts):
         """Return the type without prefix and version."""
         return cls.type.removeprefix(PREFIX).removesuffix(VERSION)
 
+    def own_key(self) -> str:
+        """Return the routing key that an event with these data is published with."""
+        return self.routing_key()
+
 
 MESSAGES: dict[str, type[Message]] = {}
 """Every message class by its CloudEvents type."""
@@ -74,6 +78,11 @@ class Event(Message):
         super().__init_subclass__(kind=kind, **kwargs)
         # Not inherited: an event that extends another one is that of another command.
         cls.by = by
+
+    @classmethod
+    def key_of(cls, service: str) -> str:
+        """Return the routing key with which a service publishes it; an event about the service itself names the service there."""
+        return f"{cls.routing_key()}.{service}" if cls.by == EVERY_SERVICE else cls.routing_key()
 
 
 EVERY_WORKER: Final = "every worker"

@@ -67,3 +67,8 @@ def published_by(service: str) -> Sequence[type[Event]]:
         if issubclass(event, Event)
         and (event in answers or event.by in {service, EVERY_SERVICE} or (event.by == EVERY_WORKER and bool(own)))
     ]
+
+
+def event_keys() -> Sequence[str]:
+    """Return the routing keys of all events, sorted."""
+    return sorted({event.key_of(service) for service in services() for event in published_by(service)})

@@ -68,7 +68,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
 )
 OPERATION_ENDS: Final = ("lcm.operation.changed",)
 """The events by which requests that wait for an operation see its end."""
-SERVICE_STATES: Final = ("service.state.reported",)
+SERVICE_STATES: Final = ("service.state.reported.*",)
 """The events by which a gateway knows the processes of all services. No queue outlives the gateway, so nothing grows while none runs."""
 WATCHED: Final[dict[str, tuple[str, ...]]] = {
     EVENT_LOG.service: (*EVENT_LOG.patterns, *OPERATION_ENDS, *SERVICE_STATES)

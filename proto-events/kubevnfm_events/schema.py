@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 
 from kubevnfm_events.base import Command, Event, Message
 from kubevnfm_events.common import CommandFailed
-from kubevnfm_events.contract import commands, messages
+from kubevnfm_events.contract import commands, event_keys, messages
 
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "schemas"
@@ -85,8 +85,9 @@ def asyncapi() -> JsonObject:
             "events": {
                 "address": "{routingKey}",
                 "title": "Facts",
-                "description": "Topic exchange kubevnfm.events; the routing key is the type without prefix and version.",
-                "parameters": {"routingKey": {"enum": [event.routing_key() for event in events]}},
+                "description": "Topic exchange kubevnfm.events; the routing key is the type without prefix and version, "
+                "and in service.state.reported the name of the service behind it.",
+                "parameters": {"routingKey": {"enum": list(event_keys())}},
                 "messages": _references(events),
                 "bindings": _exchange("kubevnfm.events", "topic"),
             },

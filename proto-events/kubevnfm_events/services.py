@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
 from kubevnfm_events.base import EVERY_SERVICE, Event, Facts
 
 Name = Annotated[str, Field(max_length=128)]
+_SEVERAL: Final = "several"
 Part = Literal["store", "broker", "sandbox", "disk", "parked-commands"]
 
 
@@ -37,3 +38,8 @@ class ServiceReported(Event, kind="service.state.reported", by=EVERY_SERVICE):
     troubles: Annotated[tuple[Trouble, ...], Field(max_length=16)] = ()
     has_ended: bool = False
     """It is the last report: the process was stopped."""
+
+    def own_key(self) -> str:
+        """Return the routing key of the service that it is about; no user of a broker may publish a report on several."""
+        # The one process with several services has a bus of its own.
+        return self.key_of(self.services[0] if len(self.services) == 1 else _SEVERAL)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from kubevnfm_events import MESSAGES, CancelStep, Command, CommandFailed, Event
 from kubevnfm_events.contract import cancel_commands, commands, messages, published_by, replies, services
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged
+from kubevnfm_events.services import ServiceReported
 from kubevnfm_events.stacks import (
     CancelOpenstackStep,
     CreateResources,
@@ -61,6 +64,17 @@ def test_every_event_has_a_service_that_publishes_it() -> None:
     """Else no user of the broker may publish it, and its first publication would wait for ever."""
     published = {event.type for service in services() for event in published_by(service)}
     assert published == {message.type for message in messages() if issubclass(message, Event)}
+
+
+def test_a_report_on_a_service_is_published_with_a_key_of_that_service() -> None:
+    """The broker looks at the key only; a process of several services has no broker, and its key is that of none."""
+    for named, key in ((("infra-k8s",), "infra-k8s"), (("infra-k8s", "lcm-api"), "several"), ((), "several")):
+        report = ServiceReported(
+            process="p", services=named, host="h", pid=1, version="1", started_at=datetime(2030, 1, 1, tzinfo=UTC)
+        )
+        assert report.own_key() == f"service.state.reported.{key}"
+        allowed = {service for service in services() if report.own_key() == ServiceReported.key_of(service)}
+        assert allowed == {key} & {"infra-k8s"}
 
 
 def test_messages_of_a_test_are_not_part_of_the_contract() -> None:

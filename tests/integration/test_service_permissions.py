@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import aio_pika
 import pytest
@@ -32,15 +32,18 @@ from kubevnfm_bus.topology import (
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.contract import COMMANDER, commands, published_by
 from kubevnfm_events.credentials import CredentialsDeleted
-from kubevnfm_events.queues import CREDENTIALS, EVENT_QUEUES
+from kubevnfm_events.queues import CREDENTIALS, EVENT_QUEUES, SERVICE_STATES
+from kubevnfm_events.services import ServiceReported
 from kubevnfm_events.vim import VimDeregistered
 from kubevnfm_secrets import KeyRing
+from kubevnfm_worker.reports import Process
 from patience import until
 from servers.rabbitmq import RabbitServer
 from servers.six_processes import SERVICES
 
 pytestmark = pytest.mark.server
 
+T = TypeVar("T")
 RING: Final = KeyRing.from_text(KeyRing.new_key())
 DELETED: Final = CredentialsDeleted(credentials_id="c", vnf_instance_id="i", cluster_name="n", cluster_uid="u")
 VHOST: Final = "permissions"
@@ -59,7 +62,7 @@ def own_queues(service: str) -> set[str]:
 
 
 ALL_QUEUES: Final = {queue for service in SERVICES for queue in own_queues(service)}
-ALL_EVENTS: Final = {event.routing_key() for service in SERVICES for event in published_by(service)}
+ALL_EVENTS: Final = {event.key_of(service) for service in SERVICES for event in published_by(service)}
 
 
 class Hand:
@@ -116,7 +119,7 @@ async def hand_of(url: str) -> AsyncIterator[Hand]:
 
 async def test_a_service_reads_and_publishes_what_is_its_own_and_nothing_else(urls: Mapping[str, str]) -> None:
     for service in SERVICES:
-        own, events = own_queues(service), {event.routing_key() for event in published_by(service)}
+        own, events = own_queues(service), {event.key_of(service) for event in published_by(service)}
         async with hand_of(urls[service]) as hand:
             read = {queue for queue in ALL_QUEUES if await hand.may_read(queue)}
             assert read == own, service
@@ -206,6 +209,33 @@ async def test_a_service_waits_for_the_definitions_of_its_version(
             await channel.declare_exchange(VERSION_EXCHANGE, ExchangeType.FANOUT, durable=True)
 
 
+async def test_a_service_reports_on_itself_only(urls: Mapping[str, str]) -> None:
+    """A report on another service neither passes the broker, by its key, nor the gateway, by its body."""
+    heard = list[str]()
+
+    async def hear(envelope: Envelope[Message]) -> None:
+        heard.append(envelope.subject)
+
+    def report(subject: str, *services: str) -> Envelope[Message]:
+        process = Process([*services])
+        return Envelope[Message](process.report((), has_ended=False), source="/kubevnfm/infra-k8s", subject=subject)
+
+    async with (
+        RabbitBus.connect(urls["lcm-api"], service="lcm-api", key_ring=RING, declares=False) as bus,
+        RabbitBus.connect(urls["infra-k8s"], service="infra-k8s", key_ring=RING, declares=False) as infra,
+        bus.watch_events(SERVICE_STATES, hear),
+        await aio_pika.connect(urls["infra-k8s"]) as connection,
+    ):
+        channel = await connection.channel()
+        target = await channel.get_exchange(EVENTS, ensure=False)
+        for forged in (report("other", "mgmt-executor"), report("several", *SERVICES), report("none")):
+            own_key = ServiceReported.key_of("infra-k8s")
+            await target.publish(aio_pika.Message(forged.encode(RING)), own_key, mandatory=False)
+        await infra.publish(report("own", "infra-k8s"))
+        await until(lambda: _first(heard))
+    assert heard == ["own"]
+
+
 async def _buried_from(bus: RabbitBus, exchange: str) -> str | None:
     """Return the reason of a dead letter that came by the exchange; delayed messages come by the default one."""
     way = f"{DELETED.type} came by {exchange if exchange == EVENTS else 'the default exchange'}"
@@ -213,5 +243,5 @@ async def _buried_from(bus: RabbitBus, exchange: str) -> str | None:
     return next((reason for reason in reasons if reason.startswith(way)), None)
 
 
-async def _first(handled: list[Envelope[Message]]) -> Envelope[Message] | None:
+async def _first(handled: list[T]) -> T | None:
     return handled[0] if handled else None

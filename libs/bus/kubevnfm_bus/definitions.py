@@ -128,7 +128,7 @@ def _topic_permissions(service: str) -> Iterator[tuple[str, str, str]]:
     """Yield (exchange, routing keys to publish with, keys to bind with). Without an entry the broker allows all keys."""
     yield (
         topology.EVENTS,
-        _one_of(event.routing_key() for event in published_by(service)),
+        _one_of(event.key_of(service) for event in published_by(service)),
         _one_of(WATCHED.get(service, ())),
     )
     yield topology.BURIED, _one_of([service] if _own_queues(service) else []), _NOTHING

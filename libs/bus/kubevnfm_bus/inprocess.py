@@ -125,7 +125,7 @@ class InProcessBus:
         if isinstance(envelope.data, Command):
             queues: Sequence[_Queue] = [self._command_queue(envelope.data.service)]
         else:
-            key = envelope.data.routing_key()
+            key = envelope.data.own_key()
             queues = self._queues_of(key)
             for watch in self._watches:
                 if any(fits(pattern, key) for pattern in watch.patterns):

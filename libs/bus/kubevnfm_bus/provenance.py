@@ -23,7 +23,7 @@ def wrong_way(envelope: Envelope[Message], *, exchange: str, routing_key: str, q
         case Command() as command:
             fits = exchange == topology.COMMANDS and routing_key == command.service
         case Event() as event:
-            fits = exchange == topology.EVENTS and routing_key == event.routing_key()
+            fits = exchange == topology.EVENTS and routing_key == event.own_key()
         case _:
             fits = False
     return None if fits else f"{envelope.type} came by {exchange or 'the default exchange'} with the key {routing_key}"

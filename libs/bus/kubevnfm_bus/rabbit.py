@@ -77,7 +77,7 @@ class RabbitBus:
                 if isinstance(envelope.data, Command):
                     await ending_with_its_caller(link.publish_command(message, envelope.data.service))
                 else:  # no queue is bound to this event, so it has no receiver
-                    key = envelope.data.routing_key()
+                    key = envelope.data.own_key()
                     await ending_with_its_caller(link.publish(message, exchange=topology.EVENTS, routing_key=key))
             # The broker may have stored the message and only its confirm was lost. The copy has the same id, by which
             # consumers recognise it.

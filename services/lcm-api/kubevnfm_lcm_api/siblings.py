@@ -23,7 +23,9 @@ AWAY_AFTER: Final = timedelta(seconds=25)
 """Two reports are missing, and the third is late."""
 _FORGOTTEN_AFTER: Final = timedelta(minutes=5)
 """When a process that is away is shown no more, if its service has another one."""
+_KNOWN: Final = frozenset(services())
 _MOST: Final = 200
+"""Processes of one service that are kept."""
 
 ProcessState = Literal["ready", "not-ready", "away", "unknown"]
 ServiceState = Literal["ready", "not-ready", "away", "missing", "unknown"]
@@ -66,7 +68,8 @@ class Siblings:
     clock: Clock
     own: Callable[[], Awaitable[ServiceReported]]
     """Returns the state of this process, which is known without the bus."""
-    _heard: dict[str, _Heard] = field(default_factory=dict)
+    _heard: dict[object, _Heard] = field(default_factory=dict)
+    """By `_key`, the one that has been silent for the longest time first."""
     _heard_at: datetime | None = None
     """When any report came last."""
     _hears_since: datetime | None = None
@@ -85,31 +88,32 @@ class Siblings:
     async def hear(self, envelope: Envelope[Message]) -> None:
         """Note a report."""
         report, now = envelope.data, self.clock.now()
-        if not isinstance(report, ServiceReported):
+        if not isinstance(report, ServiceReported) or _KNOWN.isdisjoint(report.services):
             return
         if self._heard_at is None or now - self._heard_at > AWAY_AFTER:
             self._hears_since = now
         self._heard_at = now
-        before = self._heard.pop(report.process, None)
+        before = self._heard.pop(_key(report), None)
         if report.has_ended:
             return
         since = _since(report, before, now)
         # A process that was started again in its container has the old one's place.
-        for process, each in list(self._heard.items()):
+        for key, each in list(self._heard.items()):
             if _place(each.report) == _place(report) and each.report.started_at < report.started_at:
-                del self._heard[process]
-        # The last is the one that was heard last, so the first is the one that has been silent for the longest time.
-        self._heard[report.process] = _Heard(report, now, since)
-        if len(self._heard) > _MOST:
-            del self._heard[next(iter(self._heard))]
+                del self._heard[key]
+        # One service with very many processes leaves those of the others.
+        same = [key for key, each in self._heard.items() if each.report.services == report.services]
+        if len(same) >= _MOST:
+            del self._heard[same[0]]
+        self._heard[_key(report)] = _Heard(report, now, since)
 
     async def services(self) -> Sequence[SeenService]:
         """Return each service, with those of its processes that are known."""
         own, now = await self.own(), self.clock.now()
-        before = self._heard.get(own.process)
-        seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != own.process}
-        seen[own.process] = SeenProcess(own, _state(own), _since(own, before, now), now)
-        named: dict[str, list[SeenProcess]] = {name: [] for name in services()}
+        before = self._heard.get(_key(own))
+        seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != _key(own)}
+        seen[_key(own)] = SeenProcess(own, _state(own), _since(own, before, now), now)
+        named: dict[str, list[SeenProcess]] = {name: [] for name in sorted(_KNOWN)}
         for each in seen.values():
             for name in each.report.services or ("lcm-api",):
                 if name in named:
@@ -144,6 +148,11 @@ def _since(report: ServiceReported, before: _Heard | None, now: datetime) -> dat
     if before is None:
         return min(report.started_at, now)  # by its own clock, which may be ahead
     return before.since if _state(before.report) == _state(report) else now
+
+
+def _key(report: ServiceReported) -> object:
+    """Return the key of a process. With its services: by an id alone one service could report for a process of another."""
+    return report.services, report.process
 
 
 def _place(report: ServiceReported) -> object:

@@ -129,8 +129,12 @@ async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
     seen = await site.service("mgmt-executor")
     assert (seen.state, seen.since) == ("not-ready", START + timedelta(seconds=10))
     for number in range(1000):
-        await site.hear(report(f"x{number}", "mgmt-executor", "no-such-service", pid=number + 1))
-    assert len((await site.service("mgmt-executor")).processes) <= 200
+        await site.hear(report(f"x{number}", "vim-registry", pid=number + 1))
+    await site.hear(report("m1", "vim-registry"), report("m1", "vim-registry", has_ended=True))
+    assert len((await site.service("vim-registry")).processes) <= 200
+    # Neither its own nor its last report of "m1" is about a process of the other service.
+    left = (await site.service("mgmt-executor")).processes
+    assert [(each.report.process, each.report.services) for each in left] == [("m1", ("mgmt-executor",))]
 
 
 async def test_the_view_names_each_service_and_the_settings(world: World) -> None:
