@@ -407,24 +407,37 @@ readonly -a apt=(apt-get -o "DPkg::Lock::Timeout=$lock_timeout_s" -o Dpkg::Use-P
 
 # apt-get itself waits in silence for dpkg, and not at all for the lists of packages, which a machine often renews when it boots.
 apt_get() { # ARGUMENTS...: once no other program holds a lock of it
-  local until=$((SECONDS + lock_timeout_s)) found lock holder name quiet=-qq
+  local until=$((SECONDS + lock_timeout_s)) lock holder name quiet=-qq
   if [[ $1 == update ]]; then quiet=-q; fi # with two it does not say why it cannot fetch a list
-  while found=$(lock_holder) && [[ -n $found ]]; do
-    read -r lock holder <<<"$found"
+  while lock_holder; do
     name=$(cat "/proc/$holder/comm" 2>/dev/null) || continue # it has ended
-    found="Could not get lock ${lock#"$root"}: it is held by process $holder ($name)"
-    if ((SECONDS >= until)); then die "$found"; fi
-    waits "$found"
+    name="Could not get lock ${lock#"$root"}: it is held by process $holder ($name)"
+    if ((SECONDS >= until)); then die "$name"; fi
+    waits "$name"
     sleep 1
   done
   waits
   "${apt[@]}" "$quiet" "$@"
 }
 
-lock_holder() { # prints the first lock that a process has opened, and its number
-  find /proc/[0-9]*/fd -maxdepth 1 \( -lname "$root/var/lib/dpkg/lock*" -o -lname "$root/var/lib/apt/lists/lock" \
-    -o -lname "$root/var/cache/apt/archives/lock" \) -printf '%l %h\n' 2>/dev/null |
-    sed -n '1{s|/proc/||; s|/fd$||; p;}' || true
+# The kernel lists the locks by inode. To search the open files of all processes instead takes up to a second of a machine with many.
+lock_holder() { # sets $lock, the first lock that a process holds, and $holder, its number; fails if there is none
+  local line inode inodes opened
+  local -a locks=("$root"/var/lib/dpkg/lock* "$root"/var/lib/apt/lists/lock "$root"/var/cache/apt/archives/lock) held=()
+  inodes=$(stat -c %i "${locks[@]}" 2>/dev/null) || true # some may be missing
+  mapfile -t held 2>/dev/null </proc/locks || true
+  for line in "${held[@]}"; do
+    # Another file system may have the same inode. Who waits for a lock is listed with an arrow.
+    [[ $line =~ ^[0-9]+:\ +[A-Z]+\ +[A-Z]+\ +[A-Z]+\ +([0-9]+)\ +[0-9a-f]+:[0-9a-f]+:([0-9]+)\  ]] || continue
+    holder=${BASH_REMATCH[1]} inode=${BASH_REMATCH[2]}
+    [[ $'\n'$inodes$'\n' == *$'\n'$inode$'\n'* ]] || continue
+    for opened in "/proc/$holder/fd/"*; do
+      for lock in "${locks[@]}"; do
+        if [[ $opened -ef $lock ]]; then return 0; fi
+      done
+    done
+  done
+  return 1
 }
 
 # An installation that failed or was killed leaves packages between two states. Until they are repaired, apt-get refuses to
