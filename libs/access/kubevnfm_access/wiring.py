@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import aiohttp
 import structlog
@@ -30,39 +31,32 @@ from kubevnfm_access.users import UsersFile
 log = structlog.get_logger()
 
 
-@asynccontextmanager
-async def opened_gate(
-    settings: AccessSettings, clock: Clock, *, login_client: str | None = None
-) -> AsyncIterator[Gate]:
-    """Yield the gate. Raises InvalidInput if the users file is invalid. ``login_client``: as of `caller_of`."""
-    limit = (
-        RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
-        if settings.rate_limit_per_s
-        else None
-    )
-    tries = (
-        Tries(per_min=settings.auth_tries_per_min, burst=settings.auth_tries_burst)
-        if settings.auth_tries_per_min
-        else None
-    )
-    async with internal_session(ClientTls(settings.auth_ca)) as session:
-        modes = [mode for mode in settings.auth_modes if mode != "none"]
-        authenticators = [_authenticator(mode, settings, session, clock, login_client) for mode in modes]
-        yield Gate(authenticators, limit, tries)
+@dataclass(frozen=True)
+class Access:
+    """The ways into a service."""
+
+    gate: Gate
+    login: OpenId | None
+    """The client with which people log in at the issuer of tokens."""
+
+
+@dataclass(frozen=True)
+class _Issuer:
+    """An issuer of tokens. Gate and login share it: its configuration and its keys are fetched once for both."""
+
+    discovery: Discovery
+    keys: IssuerKeys
 
 
 @asynccontextmanager
-async def opened_login(
-    settings: AccessSettings, login: LoginClient | None, clock: Clock
-) -> AsyncIterator[OpenId | None]:
-    """Yield the client with which people log in at the issuer of tokens; None without one."""
-    if login is None or settings.auth_bearer_issuer is None:
-        yield None
-        return
+async def opened_access(
+    settings: AccessSettings, clock: Clock, login: LoginClient | None = None
+) -> AsyncIterator[Access]:
+    """Yield the ways in. Raises InvalidInput if the users file is invalid."""
     async with internal_session(ClientTls(settings.auth_ca)) as session:
-        discovery = Discovery(session, issuer=settings.auth_bearer_issuer)
-        keys = IssuerKeys(session, discovery, jwks_url=settings.auth_bearer_jwks_url)
-        yield OpenId(session, discovery, keys, login, clock)
+        issuer = _issuer(settings, session)
+        openid = OpenId(session, issuer.discovery, issuer.keys, login, clock) if login and issuer else None
+        yield Access(_gate(settings, session, issuer, clock, login), openid)
 
 
 def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> None:
@@ -78,8 +72,41 @@ def proxies(settings: AccessSettings, host: str | None = None, *, public_url: st
     return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url)
 
 
+def _issuer(settings: AccessSettings, session: aiohttp.ClientSession) -> _Issuer | None:
+    if settings.auth_bearer_issuer is None:
+        return None
+    discovery = Discovery(session, issuer=settings.auth_bearer_issuer)
+    return _Issuer(discovery, IssuerKeys(session, discovery, jwks_url=settings.auth_bearer_jwks_url))
+
+
+def _gate(
+    settings: AccessSettings,
+    session: aiohttp.ClientSession,
+    issuer: _Issuer | None,
+    clock: Clock,
+    login: LoginClient | None,
+) -> Gate:
+    limit = (
+        RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
+        if settings.rate_limit_per_s
+        else None
+    )
+    tries = (
+        Tries(per_min=settings.auth_tries_per_min, burst=settings.auth_tries_burst)
+        if settings.auth_tries_per_min
+        else None
+    )
+    modes = [mode for mode in settings.auth_modes if mode != "none"]
+    return Gate([_authenticator(mode, settings, session, issuer, clock, login) for mode in modes], limit, tries)
+
+
 def _authenticator(
-    mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock, login_client: str | None
+    mode: Mode,
+    s: AccessSettings,
+    session: aiohttp.ClientSession,
+    issuer: _Issuer | None,
+    clock: Clock,
+    login: LoginClient | None,
 ) -> Authenticator:
     """Return the authenticator of a mode, whose settings have been checked to be complete."""
     if mode == "keystone":
@@ -104,24 +131,24 @@ def _authenticator(
             keep_s=s.auth_cache_s,
         )
     if mode == "bearer":
-        return _bearer(s, session, login_client)
+        return _bearer(s, session, issuer, login)
     assert s.auth_users_file is not None
     users = UsersFile(s.auth_users_file)
     return CertificateUsers(users, clock) if mode == "certificate" else BasicUsers(users)
 
 
-def _bearer(s: AccessSettings, session: aiohttp.ClientSession, login_client: str | None) -> Authenticator:
+def _bearer(
+    s: AccessSettings, session: aiohttp.ClientSession, issuer: _Issuer | None, login: LoginClient | None
+) -> Authenticator:
     assert s.auth_bearer_audience is not None
-    if s.auth_bearer_issuer is not None:
-        discovery = Discovery(session, issuer=s.auth_bearer_issuer)
-        keys = IssuerKeys(session, discovery, jwks_url=s.auth_bearer_jwks_url)
+    if issuer is not None:
         return JwtTokens(
-            keys,
-            issuer=s.auth_bearer_issuer,
+            issuer.keys,
+            issuer=issuer.discovery.issuer,
             audience=s.auth_bearer_audience,
             roles_claim=s.auth_bearer_roles_claim,
             role_by_name=s.auth_roles,
-            login_client=login_client,
+            login_client=login.id if login else None,
         )
     assert s.auth_bearer_introspection_url is not None
     assert s.auth_bearer_client_id is not None

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kubevnfm_access.settings import AccessSettings
-from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
+from kubevnfm_access.wiring import opened_access, proxies, warn_of_clear_text
 from kubevnfm_clients.callback import master_keys
 from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_kit.run import background, repeat
@@ -46,7 +46,7 @@ async def credentials_receiver(
     nonces = Nonces(store, clock)
     await nonces.prepare()
     async with (
-        opened_gate(access, clock) as gate,
+        opened_access(access, clock) as ways_in,
         backends.relay([COLLECTION]) as relay,
     ):
         receiver = Receiver(
@@ -60,7 +60,7 @@ async def credentials_receiver(
             clock,
             master_keys=master_keys(settings.master_keys.get_secret_value()),
             credentials_token=settings.credentials_token.get_secret_value(),
-            gate=gate,
+            gate=ways_in.gate,
             proxies=proxies(access, settings.host),
         ).app()
         async with (

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from kubevnfm_access.openid import OpenId
-from kubevnfm_access.wiring import opened_gate, opened_login, proxies, warn_of_clear_text
+from kubevnfm_access.wiring import opened_access, proxies, warn_of_clear_text
 from kubevnfm_clients.metrics import Metrics
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.playbooks import PlaybookPrograms
@@ -102,8 +102,7 @@ async def lcm_api(
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     await backends.ensure_indexes(INDEXES)
     async with (
-        opened_gate(settings, backends.clock, login_client=settings.page_login_client_id) as gate,
-        opened_login(settings, settings.login_client, backends.clock) as openid,
+        opened_access(settings, backends.clock, settings.login_client) as access,
         backends.relay(_OUTBOXES) as relay,
         _connected(
             settings, backends, relay, multicloud, vims=vims, node_logs=node_logs, playbooks=playbooks
@@ -113,7 +112,7 @@ async def lcm_api(
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
         aclosing(subjects[2].notifications),
-        background(**_removals(backends, sessions := _sessions(settings, backends, openid))),
+        background(**_removals(backends, sessions := _sessions(settings, backends, access.login))),
     ):
         for subject in subjects:
             subject.handle(worker)
@@ -149,13 +148,15 @@ async def lcm_api(
                 add_page,
                 sessions=sessions,
                 ways=settings.auth_modes,
-                openid=None if openid is None else OpenIdLogins(openid, gate, sessions),
+                openid=None if access.login is None else OpenIdLogins(access.login, access.gate, sessions),
             ),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
-        app = make_app(apis, asked, backends.is_ready, backends.states, gate=gate, proxies=way, sessions=sessions)
+        app = make_app(
+            apis, asked, backends.is_ready, backends.states, gate=access.gate, proxies=way, sessions=sessions
+        )
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (

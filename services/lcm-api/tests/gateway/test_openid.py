@@ -15,7 +15,7 @@ import pytest
 from callers.callers import LIST, PACKAGES, V2
 from clouds.identity import AUDIENCE, PAGE_CLIENT, Issuer, SigningKey, an_issuer
 from kubevnfm_access import discovery
-from kubevnfm_access.wiring import opened_login
+from kubevnfm_access.wiring import opened_access
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_lcm_api.page import grants
@@ -105,6 +105,8 @@ async def test_one_logs_in_at_the_issuer_and_the_browser_sees_no_token(tmp_path:
             assert secret not in seen
             assert secret not in stored
         assert not issuer.revoked
+        # Login and gate share what the issuer publishes.
+        assert [issuer.asked.count(path) for path in ("/.well-known/openid-configuration", "/jwks")] == [1, 1]
 
 
 async def test_an_answer_counts_once_and_in_the_browser_that_has_asked(tmp_path: Path) -> None:
@@ -268,8 +270,8 @@ async def test_a_token_is_renewed_once_before_its_end_by_one_gateway(tmp_path: P
     clock = SetClock(datetime.now(UTC))
     async with a_login(tmp_path, clock=clock) as (issuer, world):
         given = settings(tmp_path, **by_login(issuer))
-        async with opened_login(given, given.login_client, clock) as openid:
-            second = StoredSessions(world.store, RING, clock, lasts_s=43_200, openid=openid)
+        async with opened_access(given, clock, given.login_client) as elsewhere_in:
+            second = StoredSessions(world.store, RING, clock, lasts_s=43_200, openid=elsewhere_in.login)
             headers = await logged_in(world)
             key = headers["Cookie"].partition("=")[2]
             clock.advance(239)
