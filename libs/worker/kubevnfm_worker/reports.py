@@ -6,8 +6,9 @@ import asyncio
 import os
 import platform
 import shutil
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -66,9 +67,7 @@ class Process:
         """Return the troubles of disks that are nearly full, or do not answer."""
         looking = self._looking
         if looking is None or looking.done():
-            # In a thread: the folders may be on slow volumes.
-            looking = asyncio.ensure_future(asyncio.to_thread(_troubles_of_disks, tuple(self.folders)))
-            self._looking = looking
+            looking = self._looking = _looking_at(tuple(self.folders))
         await asyncio.wait([looking], timeout=_ANSWER_S)
         if looking.done():
             return looking.result()
@@ -144,6 +143,23 @@ def trouble_of_parked(parked: Sequence[object]) -> Iterator[Trouble]:
         if len(parked) == 1:
             text = "A command that ended the process again and again is not handled any more."
         yield Trouble(part="parked-commands", text=text, is_blocking=False)
+
+
+def _looking_at(folders: Sequence[Path]) -> asyncio.Future[list[Trouble]]:
+    """Return the troubles of these folders' disks, as soon as they answer.
+
+    The thread is none of the event loop's: the end of a process would wait for them, so for a disk that hangs for ever.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[list[Trouble]] = loop.create_future()
+
+    def look() -> None:
+        troubles = _troubles_of_disks(folders)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(found.set_result, troubles)
+
+    threading.Thread(target=look, name="disks", daemon=True).start()
+    return found
 
 
 def _troubles_of_disks(folders: Sequence[Path]) -> list[Trouble]:

@@ -23,7 +23,7 @@ from kubevnfm_store.query import Index
 from kubevnfm_worker import reports
 from kubevnfm_worker.backends import PACKAGE_CODE, Backends
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
-from kubevnfm_worker.reports import reporting
+from kubevnfm_worker.reports import Process, reporting
 from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
 
@@ -115,6 +115,28 @@ async def test_a_disk_that_hangs_takes_one_thread_and_is_named(
         (trouble,) = (await backends.report()).troubles
         assert (trouble.part, trouble.is_blocking) == ("disk", False)
         assert "is nearly full" in trouble.text
+
+
+def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the end of the event loop waits for its thread, nor that of the interpreter."""
+    goes_on, looks = threading.Event(), list[bool]()
+
+    def hang(folder: Path) -> SimpleNamespace:
+        looks.append(threading.current_thread().daemon)
+        assert goes_on.wait(30), "the end has waited for the disk"
+        return SimpleNamespace(total=1, used=0, free=1)
+
+    monkeypatch.setattr(shutil, "disk_usage", hang)
+    monkeypatch.setattr(reports, "_ANSWER_S", 0.05)
+    (trouble,) = asyncio.run(Process([SERVICE], [tmp_path]).troubles_of_disks())
+    assert "has not answered" in trouble.text
+    assert looks == [True]
+    (thread,) = (each for each in threading.enumerate() if each.name == "disks")
+    goes_on.set()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 async def test_indexes_of_several_collections_are_created(store: MoodyStore) -> None:
