@@ -129,6 +129,7 @@ async def lcm_api(
         ends = OperationEnds(backends.store)
         siblings = Siblings(backends.clock, backends.report)
         way = proxies(settings, settings.host, public_url=settings.public_url)
+        openid = None if access.login is None else OpenIdLogins(access.login, access.gate, sessions)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
@@ -144,12 +145,7 @@ async def lcm_api(
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
-            partial(
-                add_page,
-                sessions=sessions,
-                ways=settings.auth_modes,
-                openid=None if access.login is None else OpenIdLogins(access.login, access.gate, sessions),
-            ),
+            partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
             *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
