@@ -94,7 +94,7 @@ def test_any_text_gives_a_sentence_that_is_bounded(text: str, code: str, case: C
 
 @pytest.mark.parametrize(
     "part",
-    ["a", "a-", "/", 'image "', "ErrImagePull ", "0/1 nodes are available: ", "user a: ", "\n| x", "Aa a: ", "node a: ", "[ERROR ", "a: False ", "pod a: ", "https://a", "stack "],
+    ["a", "a-", "/", 'image "', "ErrImagePull ", "0/1 nodes are available: ", "user a: ", "\n| x", "Aa a: ", "node a: ", "[ERROR ", "a: False ", "pod a: ", "https://a", "stack ", "; Aa a: ", "https://?)", "://a@"],
 )  # fmt: skip
 def test_a_hostile_text_takes_no_longer_than_others(part: str) -> None:
     """An error quotes what foreign programs say."""
@@ -116,6 +116,37 @@ def test_the_error_of_the_failed_step_is_the_cause_and_retry_comes_first() -> No
     assert tasks[0].href == f"{HREF}/retry"
     assert tasks[0].command == "kubevnfm retry op-1"
     assert '"Create the virtual resources"' in tasks[0].text
+
+
+def test_what_is_said_of_one_object_explains_no_other() -> None:
+    """One error names all objects that are not ready."""
+    web = "Deployment default/web: 0 of 1 ready, pod web-1: container c: "
+    db = "Deployment default/db: 0 of 1 ready, pod db-1: container c: "
+    crashed = (
+        "CrashLoopBackOff: back-off restarting failed container; it last ended with exit code 1: connection refused"
+    )
+    for report, sentence in (
+        (f'{web}ErrImagePull: Failed to pull image "a:1": not found; {db}{crashed}', "The image a:1 cannot be pulled: the registry does not have it."),
+        (f"{web}{crashed}; {db}Terminated: OOMKilled", "Container c of pod db-1 was killed: it needs more memory than its limit (OOMKilled)."),
+    ):  # fmt: skip
+        assert cause(failed(running(is_of_machines=False), "objects-not-ready", report)).text == sentence
+    stack = "stack vnf-1: p (OS::Neutron::Port): Conflict: x; VDU1 (OS::Nova::Server): No valid host was found"
+    about = cause(failed(running(), "stack-failed", stack)).object
+    assert about is not None
+    assert (about.kind, about.name) == ("Server", "VDU1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://mark:mark@mark@h/v3", f"http://h/{'a' * 90}?token=mark", f"h://h?{'x' * 1000}mark", f"http://h/http://{'x' * 250}mark:mark@h/"],
+)  # fmt: skip
+def test_no_sentence_shows_a_login_or_a_query_of_an_address(address: str) -> None:
+    """Also where a quotation is cut in the middle of it; what a sentence says behind the address stays."""
+    for code, text in (("resource-busy", f"({address}): is busy"), ("vim-refused", f"{'word ' * 22}{address}")):
+        found = cause(failed(running(), code, text))
+        assert "mark" not in found.text
+        assert "x" * 9 not in found.text
+    assert cause(failed(running(), "resource-busy", f"({address}): is busy")).text.endswith("): is busy.")
 
 
 def test_a_cause_began_when_the_wait_named_it_and_not_when_the_wait_ended() -> None:

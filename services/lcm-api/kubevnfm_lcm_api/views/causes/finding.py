@@ -15,7 +15,7 @@ from kubevnfm_lcm_api.views.causes.models import Cause, CauseObject
 from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, Rule, Task
 from kubevnfm_lcm_api.views.causes.rules import TABLE
 from kubevnfm_lcm_api.views.causes.situation import Situation
-from kubevnfm_lcm_api.views.causes.wording import filled, named, quoted, sentence
+from kubevnfm_lcm_api.views.causes.wording import filled, named, quoted, sentence, without_logins
 
 _PAGE: Final = "errors.md"
 _WAITS: Final = "waits"
@@ -33,10 +33,12 @@ _SUBJECT: Final = re.compile(
     rf"([A-Z][A-Za-z]{{1,60}}) (?:({OBJECT})/)?({OBJECT})(?: \([^)]{{1,200}}\)| \(\d+ of \d+\))?: "
 )
 """How infra-k8s names an object."""
-_NEXT: Final = re.compile(
-    rf", (?:warning [A-Z]\w{{1,60}}: |[A-Z]\w{{1,60}} (?:True|False|Unknown)\b)|; (?=[A-Z][A-Za-z]{{1,60}} {NAME}: )"
-)
-"""The begin of the next thing that infra-k8s says: a condition or a warning of the same object, or another object."""
+_NEXT: Final = re.compile(r", (?:warning [A-Z]\w{1,60}: |[A-Z]\w{1,60} (?:True|False|Unknown)\b)")
+"""The begin of the next thing that infra-k8s says of the same object: a condition or a warning."""
+_OTHER: Final = re.compile(rf"; (?=[A-Z][A-Za-z]{{1,60}} {NAME}: |{NAME} \(OS::\w{{1,40}}::\w{{1,40}}\): )")
+"""The begin of what infra-k8s or Heat says of another object."""
+_MOST_PARTS: Final = 10
+"""Objects that are searched one by one; more take too long."""
 _POD: Final = re.compile(
     rf"\bpod (?:({OBJECT})(?=: (?:container|unschedulable|[A-Z])| cannot start))|\bpod=({OBJECT})(?=_)"
 )
@@ -67,7 +69,10 @@ _WITHOUT_NAMESPACE: Final = frozenset(
 
 def cause_of(situation: Situation) -> Cause | None:
     """Return why the operation waits, has failed or is slow; None if it goes on well, or has ended so."""
-    found = list(islice(reports(situation), _MOST_REPORTS))
+    found = [
+        replace(each, text=without_logins(each.text[: 2 * _SEARCHED])[:_SEARCHED])
+        for each in islice(reports(situation), _MOST_REPORTS)
+    ]
     # The deepest reason counts: that something took too long is one only where nothing else is known.
     for is_shallow in (False, True):
         for each in found:
@@ -94,7 +99,7 @@ def _since(report: Evidence, rule: Rule, found: Sequence[Evidence]) -> str | Non
 
 
 def _fit(report: Evidence, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
-    return fitting(report.code or (_WAITS if report.is_sign else ""), report.text[:_SEARCHED], is_shallow)
+    return fitting(report.code or (_WAITS if report.is_sign else ""), report.text, is_shallow)
 
 
 def best_task(cause: Cause | None) -> Task:
@@ -107,17 +112,19 @@ _BEST: Final[Mapping[tuple[str, str], Task]] = {(each.slug, f"{each.do}."): each
 
 @lru_cache(maxsize=_REMEMBERED)
 def fitting(code: str, text: str, is_shallow: bool) -> tuple[Rule, re.Match[str] | None] | None:
-    """Return the first row that fits, and what it has found in the text."""
+    """Return the first row that fits, and what it has found in the text: in what the text says about one object."""
+    parts = _OTHER.split(text, maxsplit=_MOST_PARTS)
     for rule in TABLE:
         if rule.is_shallow is not is_shallow or (rule.codes and code not in rule.codes):
             continue
         if rule.text is None:
             return rule, None
-        match = rule.text.search(text)
-        if match is None:
-            continue
-        if rule.then is None or rule.then.search(text, match.start(), match.end() + _BEHIND):
-            return rule, match
+        for part in parts:
+            match = rule.text.search(part)
+            if match is not None and (
+                rule.then is None or rule.then.search(part, match.start(), match.end() + _BEHIND)
+            ):
+                return rule, match
     return None
 
 
@@ -140,15 +147,15 @@ def _explained(report: Evidence, rule: Rule, match: re.Match[str] | None, situat
 
 def _facts(report: Evidence, rule: Rule, match: re.Match[str] | None) -> dict[str, str]:
     """Return the names that a sentence may have, and their texts."""
-    text = report.text[:_SEARCHED]
-    begin, end = (match.start(), match.end()) if match is not None else (0, 0)
+    text, begin, end = (report.text, 0, 0) if match is None else (match.string, match.start(), match.end())
     subject = _last(_SUBJECT, text, begin) or _SUBJECT.search(text)
     kind, namespace, name = subject.groups() if subject is not None else ("", "", "")
     whole = "a pod of " if kind and _OF_PODS.search(text, subject.end() if subject is not None else 0, begin) else ""
     pod = _last(_POD, text, end)
     pod_name = pod[1] or pod[2] if pod is not None else name if kind == "Pod" else ""
     container, resource = _last(_CONTAINER, text, end), _last(_RESOURCE, text, end)
-    node, late, stack = _NODE.search(text), _last(_LATE, text, begin), _STACK.search(text)
+    # The begin names the subject of the whole report.
+    node, late, stack = _NODE.search(report.text), _last(_LATE, text, begin), _STACK.search(report.text)
     step = report.step
     facts = {
         "kind": kind,

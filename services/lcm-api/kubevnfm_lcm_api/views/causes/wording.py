@@ -12,8 +12,11 @@ LONGEST: Final = 300
 _QUOTED: Final = 140
 _NAMED: Final = 100
 _SPACE: Final = re.compile(r"\s+")
-_LOGIN: Final = re.compile(r"(?<=://)[^/@\s\"']{1,200}@")
-_QUERY: Final = re.compile(r"(https?://[^\s?\"']{1,300})\?[^\s\"']{1,1000}")
+_ADDRESS: Final = re.compile(r"://[^\s\"']+")
+_LOGIN: Final = re.compile(r"(?<=://)[^/?#]*@")
+"""Up to the last @: a password may have one, too."""
+_BEHIND_ADDRESS: Final = "):;,."
+"""The punctuation of a sentence behind an address."""
 _GO: Final = re.compile(r"rpc error: code = \w{1,40} desc = ")
 """How programs in Go begin what they quote."""
 _REQUEST: Final = re.compile(
@@ -28,12 +31,22 @@ def line(text: str, most: int = LONGEST) -> str:
     """Return the text on one line, without the logins and queries of its addresses, cut behind a word at ``most`` characters."""
     # Only what can be shown is read: a text of a megabyte costs no more than a short one.
     flat = _SPACE.sub(" ", printable(_SPACE.sub(" ", text[: most * 8]))).strip()
-    flat = _QUERY.sub(r"\1", _LOGIN.sub("", flat))
+    flat = without_logins(flat)
     if len(flat) <= most:
         return flat
     cut = flat[: most - 1]
     head, space, _ = cut.rpartition(" ")
     return (head if space and len(head) > most // 2 else cut).rstrip(" ,;:") + "…"
+
+
+def without_logins(text: str) -> str:
+    """Return the text without the logins and queries of its addresses. Before it is cut: a part of a login is not known as one."""
+
+    def bare(found: re.Match[str]) -> str:
+        address, _, query = found[0].partition("?")
+        return _LOGIN.sub("", address) + query[len(query.rstrip(_BEHIND_ADDRESS)) :]
+
+    return _ADDRESS.sub(bare, text)
 
 
 def sentence(text: str) -> str:
