@@ -27,11 +27,11 @@ from kubevnfm_events.snapshots import MachineReverted, MachineSnapshot, Snapshot
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.lab import Lab
 from kubevnfm_lcm_api.gateway.models import VimChange, VimWanted
-from kubevnfm_lcm_api.http.spelling import attributes_of, inner_types
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.packages.http.content import UploadFromUriRequest
 from kubevnfm_sol import lcm, packages, snapshots
+from kubevnfm_sol.attributes import attributes_of, inner_types
 from kubevnfm_sol.granting import Grant
 from packages.package_variants import variant
 from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, TWO_POINTS, other_image, two_flavours, two_points

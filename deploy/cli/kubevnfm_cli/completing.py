@@ -23,6 +23,7 @@ _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 """A word that means nothing else to a shell; others are not offered, as names come from anyone."""
 _OF_VNF: Final = ("instantiate", "scale", "heal", "operate", "change-package", "modify", "terminate", "drift")
 _OF_OPERATION: Final = ("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs")
+_OF_SEVERAL: Final = ("get", "delete", "describe", "why")
 _WITH_NOUN: Final = ("get", "describe", "delete", "create")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "config": ("view", "use-context", "set-context", "delete-context"),
@@ -111,7 +112,7 @@ def _things(
         return (*known, *(_live("op", before, environment) if verb in _OF_OPERATION else ()))
     if noun not in known or slash or verb == "create":
         return ()
-    is_last = verb not in ("get", "delete") and len(given) > 1
+    is_last = verb not in _OF_SEVERAL and len(given) > 1
     return () if is_last else _live(noun, before, environment)
 
 

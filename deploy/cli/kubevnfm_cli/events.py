@@ -34,6 +34,11 @@ class Event:
         """The routing key: ``lcm.step.changed``."""
         return str(self.body.get("type", "")).removeprefix("kubevnfm.").removesuffix(".v1")
 
+    def about(self, attribute: str) -> str:
+        """Return the id of the thing that it is about: an attribute beside the facts; "" if it has none."""
+        named = self.body.get(attribute)
+        return named if isinstance(named, str) else ""
+
     @property
     def time(self) -> str:
         """When it became true."""

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from kubevnfm_cli.faults import Fault, Refused, Stopped, Unreachable, UsageFault
 from kubevnfm_cli.json_types import JsonObject, read_json
+from kubevnfm_cli.proxies import connected
 from kubevnfm_cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -262,19 +263,9 @@ class Gateway:
     def _connected(self) -> http.client.HTTPConnection:
         tls = (self.context or ssl.create_default_context()) if self._is_tls else None
         try:
-            if self.proxy is not None:
-                from kubevnfm_cli.proxies import connected
-
-                return connected(self._host, self._port, self._at_most(_CONNECT_S), tls=tls, proxy=self.proxy)
-            connection = (
-                http.client.HTTPConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S))
-                if tls is None
-                else http.client.HTTPSConnection(self._host, self._port, timeout=self._at_most(_CONNECT_S), context=tls)
-            )
-            connection.connect()
+            return connected(self._host, self._port, self._at_most(_CONNECT_S), tls=tls, proxy=self.proxy)
         except _LOST as error:
             raise self._unreachable(error) from error
-        return connection
 
     def _drop(self) -> None:
         if self._kept is not None:

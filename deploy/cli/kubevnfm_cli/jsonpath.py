@@ -39,6 +39,11 @@ def _piece(path: str, value: object) -> str:
     text = _TEXT.fullmatch(path)
     if text is not None:
         return _unescaped(text.group(2))
+    return " ".join(_text(one) for one in found(path, value))
+
+
+def found(path: str, value: object) -> list[Any]:
+    """Return what a path without braces finds. Raises UsageFault."""
     found, rest = [value], path.removeprefix("$").removeprefix("@")
     if rest == ".":
         rest = ""
@@ -50,7 +55,7 @@ def _piece(path: str, value: object) -> str:
             )
         found = [inner for one in found for inner in _inner(one, step)]
         rest = rest[step.end() :]
-    return " ".join(_text(one) for one in found)
+    return found
 
 
 def _inner(value: Any, step: re.Match[str]) -> list[Any]:

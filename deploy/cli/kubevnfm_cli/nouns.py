@@ -33,6 +33,8 @@ class Noun:
     """The path that one thing is below, if it is another one."""
     has_events: bool = True
     """Whether the stream of events has all changes of them; others are looked for again and again."""
+    id_in_events: str = ""
+    """The attribute of events that has the id of the thing that each is about; "" if only the whole list says what has changed."""
     api_path: str = ""
     """The path at which one is created and deleted, if it is another one."""
     inside: str = ""
@@ -169,6 +171,7 @@ _VNF: Final = Noun(
     either("name", "vnfInstanceName"),
     one_path="/vnflcm/v2/vnf_instances",
     searched_as="instance",
+    id_in_events="subject",
 )
 _OP: Final = Noun(
     "op",
@@ -192,6 +195,7 @@ _OP: Final = Noun(
     ),
     lambda one: None,
     searched_as="operation",
+    id_in_events="operationid",
 )
 _PKG: Final = Noun(
     "pkg",

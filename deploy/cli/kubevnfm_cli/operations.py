@@ -12,11 +12,19 @@ from kubevnfm_cli.nouns import WORDS, noun_of
 from kubevnfm_cli.terminal import printable
 
 
-def add_operation(parser: Parser) -> None:
-    """Add the argument that names an operation."""
+def add_operation(parser: Parser, *, several: bool = False) -> None:
+    """Add the argument that names an operation, or several."""
+    more = "; several are shown one after the other" if several else ""
+    metavar = "[op|vnf] ID..." if several else "[op|vnf] ID"
     parser.add_argument(
-        "words", metavar="[op|vnf] ID", nargs="+", help="an operation, or a VNF: its running or else newest operation"
+        "words", metavar=metavar, nargs="+", help=f"an operation, or a VNF: its running or else newest operation{more}"
     )
+
+
+def named_operations(gateway: Gateway, words: Sequence[str]) -> list[str]:
+    """Return the ids of the operations that ``[op|vnf] ID...`` names, each once. Raises as `named_operation`."""
+    kind, names = ([words[0]], words[1:]) if words[0] in WORDS and len(words) > 1 else ([], words)
+    return list(dict.fromkeys(named_operation(gateway, [*kind, each]) for each in names))
 
 
 def named_operation(gateway: Gateway, words: Sequence[str]) -> str:

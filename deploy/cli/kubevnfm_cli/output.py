@@ -13,7 +13,7 @@ from kubevnfm_cli.json_types import JsonObject, objects
 from kubevnfm_cli.terminal import CELL, LINE, Screen, cut, printable, printable_json, width_of
 
 if TYPE_CHECKING:
-    from kubevnfm_cli.call import Call
+    from kubevnfm_cli.call import Call, Parser
 
 _NARROW: Final = 8
 """The columns to which a long text is cut at most, where a terminal is narrow."""
@@ -64,6 +64,11 @@ class Format:
         """Whether the output is a table or a text."""
         return self.kind in ("table", "wide")
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the output has a row for each thing."""
+        return self.is_for_people or self.kind == "csv"
+
 
 @dataclass(frozen=True)
 class Column:
@@ -88,20 +93,34 @@ class Table:
     id_of: Callable[[JsonObject], object] = lambda one: one.get("id")
 
 
+def add_table_options(parser: Parser) -> None:
+    """Add the options of lists."""
+    parser.add_argument(
+        "--sort-by", metavar="FIELD", help="by a column (also one of -o wide) or a JSONPath, such as AGE or .name"
+    )
+    parser.add_argument("--no-headers", action="store_true", help="-o table, wide or csv: without the line of titles")
+
+
+def check_table_options(call: Call) -> None:
+    """Raise UsageFault for an option that the form of the output does not have."""
+    if call.given.no_headers and not call.format.has_columns:
+        raise UsageFault("--no-headers is for -o table, wide and csv")
+
+
 def show_list(call: Call, body: object, items: Sequence[JsonObject], table: Table) -> None:
     """Write things: ``body`` is the API's, ``items`` are the things in it."""
-    form = call.format
+    form, has_titles = call.format, not getattr(call.given, "no_headers", False)
     if form.is_for_people:
         if not items:
             call.note("nothing found")
             return
-        call.page(table_text(call.out, items, table.columns, is_wide=form.kind == "wide"))
+        call.page(table_text(call.out, items, table.columns, is_wide=form.kind == "wide", has_titles=has_titles))
     elif form.kind == "jsonl":
         call.out.stream.write("".join(f"{_json(one, indent=None)}\n" for one in items))
     elif form.kind == "name":
         call.out.stream.write("".join(f"{table.noun}/{printable(table.id_of(one))}\n" for one in items))
     elif form.kind == "csv":
-        call.out.stream.write(_shown(call.out, csv_text(items, table.columns)))
+        call.out.stream.write(_shown(call.out, csv_text(items, table.columns, has_titles=has_titles)))
     else:
         show_body(call, body)
 
@@ -135,16 +154,18 @@ def show_body(call: Call, body: object) -> None:
         call.page(f"{_json(body, indent=2)}\n")
 
 
-def table_text(screen: Screen, items: Sequence[JsonObject], columns: Sequence[Column], *, is_wide: bool) -> str:
+def table_text(
+    screen: Screen, items: Sequence[JsonObject], columns: Sequence[Column], *, is_wide: bool, has_titles: bool = True
+) -> str:
     """Return a table with a line for each thing."""
-    return Grid(screen, columns, is_wide=is_wide).text(items)
+    return Grid(screen, columns, is_wide=is_wide, has_titles=has_titles).text(items)
 
 
 class Grid:
     """A table, to which lines can be added later. In a terminal that is too narrow, ids and then the longest columns are cut."""
 
-    def __init__(self, screen: Screen, columns: Sequence[Column], *, is_wide: bool) -> None:
-        self._screen = screen
+    def __init__(self, screen: Screen, columns: Sequence[Column], *, is_wide: bool, has_titles: bool = True) -> None:
+        self._screen, self._has_titles = screen, has_titles
         self._columns = [column for column in columns if is_wide or not column.is_wide]
         self._has_short_ids = False
         self._limit = LINE if is_wide else CELL
@@ -160,7 +181,7 @@ class Grid:
         else:
             self._grow(rows)
         lines = [self._row(row) for row in rows]
-        if is_first:
+        if is_first and self._has_titles:
             titles = [column.title for column in self._columns]
             lines.insert(0, self._screen.paint(_line(titles, self._widths), "bold"))
         return "".join(f"{line}\n" for line in lines)
@@ -211,7 +232,7 @@ class Grid:
 
     def _wanted(self, rows: Sequence[Sequence[str]]) -> list[int]:
         return [
-            max([len(column.title), *(width_of(row[place]) for row in rows)])
+            max([len(column.title) * self._has_titles, *(width_of(row[place]) for row in rows)])
             for place, column in enumerate(self._columns)
         ]
 

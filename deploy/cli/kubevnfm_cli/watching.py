@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kubevnfm_cli.call import Call
-from kubevnfm_cli.events import Stream
+from kubevnfm_cli.events import Event, Stream, Tick
 from kubevnfm_cli.faults import Fault, Refused, Unreachable
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject
@@ -20,6 +20,8 @@ from kubevnfm_cli.terminal import printable, printable_json, printable_text
 
 _APART_S: Final = 0.5
 """The least time between two reads: an operation on many machines has many events."""
+_MOST_IDS: Final = 50
+"""Things that are read by their ids; for more, the whole list is read."""
 _LOOK_S: Final = 2.0
 """How often a list is read whose changes are no events."""
 _UNSTEADY: Final = frozenset({"estimate", "lastCheck", "lastCheckMs", "capacity"})
@@ -37,8 +39,8 @@ class Watched:
     """The things at the begin, by id."""
     sequence: str | None
     """The place of `first` in the event stream; None: changes of these things are no events."""
-    read: Callable[[], Mapping[str, JsonObject]]
-    """Returns the things, by id. Raises Refused, Unreachable."""
+    read: Callable[[Sequence[str] | None], Mapping[str, JsonObject]]
+    """Returns the things by id, or those of them with some ids. Raises Refused, Unreachable."""
     read_one: Callable[[str], JsonObject | None]
     """Returns a thing that is in the list no longer; None if it was deleted. Raises as `read`."""
     ends_without: bool
@@ -51,9 +53,11 @@ def watch(call: Call, watched: Watched, *, shows_first: bool, shows_kinds: bool)
     known, is_away = dict(watched.first), False
     if shows_first:
         writer.write([("ADDED", one) for one in known.values()])
-    for _ in _moments(call, watched.sequence):
+    missed: list[Event | Tick] = []
+    for heard in _moments(call, watched.sequence):
+        missed += heard
         try:
-            changes = list(_changes(watched, known, writer.is_same))
+            changes = list(_changes(watched, known, _ids_in(missed, watched.noun), writer.is_same))
         except (Unreachable, Refused) as fault:
             if isinstance(fault, Refused) and fault.status < 500 and fault.status != 429:
                 raise
@@ -62,17 +66,36 @@ def watch(call: Call, watched: Watched, *, shows_first: bool, shows_kinds: bool)
             is_away = True
             continue  # the next moment shows what has changed meanwhile
         is_away = False
+        missed.clear()
         writer.write(changes)
         if watched.ends_without and not known:
             return
 
 
+def _ids_in(heard: Sequence[Event | Tick], noun: Noun) -> Sequence[str] | None:
+    """Return the ids of the things that events are about; None if anything may have changed."""
+    found: dict[str, None] = {}
+    for one in heard:
+        if one in (Tick.ALIVE, Tick.OPEN):
+            continue  # after a loss the stream has all events since
+        identifier = one.about(noun.id_in_events) if isinstance(one, Event) and noun.id_in_events else ""
+        if not identifier:
+            return None
+        found[identifier] = None
+    return list(found) if len(found) <= _MOST_IDS else None
+
+
 def _changes(
-    watched: Watched, known: dict[str, JsonObject], is_same: Callable[[JsonObject, JsonObject], bool]
+    watched: Watched,
+    known: dict[str, JsonObject],
+    ids: Sequence[str] | None,
+    is_same: Callable[[JsonObject, JsonObject], bool],
 ) -> Iterator[tuple[Kind, JsonObject]]:
-    """Yield what has changed since, and remember it."""
-    there = watched.read()
-    left = [identifier for identifier in known if identifier not in there]
+    """Yield what has changed since, and remember it. ``ids``: those of the things that may have; None: any."""
+    if ids is not None and not ids:
+        return
+    there = watched.read(ids)
+    left = [identifier for identifier in known if identifier not in there and (ids is None or identifier in ids)]
     # They are read before anything is remembered: if the gateway goes away now, the next look begins again.
     now = {identifier: watched.read_one(identifier) for identifier in left}
     for identifier, one in there.items():
@@ -90,13 +113,13 @@ def _changes(
             yield "MODIFIED", after  # it no longer matches --where
 
 
-def _moments(call: Call, sequence: str | None) -> Iterator[None]:
-    """Yield whenever something may have changed. Raises Stopped, Refused."""
+def _moments(call: Call, sequence: str | None) -> Iterator[Sequence[Event | Tick]]:
+    """Yield what was heard whenever something may have changed. Raises Stopped, Refused."""
     if sequence is None:
         while True:
             call.gateway.pause(_LOOK_S)
-            yield
-    heard: queue.SimpleQueue[object] = queue.SimpleQueue()
+            yield [Tick.MISSED]
+    heard: queue.SimpleQueue[Event | Tick | Fault] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(call.gateway.another(), sequence, call.note, heard.put), daemon=True).start()
     while True:
         found = [_next(call.gateway, heard)]
@@ -105,11 +128,11 @@ def _moments(call: Call, sequence: str | None) -> Iterator[None]:
         for one in found:
             if isinstance(one, Fault):
                 raise one
-        yield
+        yield [one for one in found if not isinstance(one, Fault)]
         call.gateway.pause(_APART_S)
 
 
-def _next(gateway: Gateway, heard: queue.SimpleQueue[object]) -> object:
+def _next(gateway: Gateway, heard: queue.SimpleQueue[Event | Tick | Fault]) -> Event | Tick | Fault:
     while True:
         try:
             return heard.get(timeout=_LOOK_S)
@@ -117,7 +140,9 @@ def _next(gateway: Gateway, heard: queue.SimpleQueue[object]) -> object:
             gateway.pause(0.0)  # raises Stopped at the end of the time
 
 
-def _listen(gateway: Gateway, sequence: str, trouble: Callable[[str], None], put: Callable[[object], None]) -> None:
+def _listen(
+    gateway: Gateway, sequence: str, trouble: Callable[[str], None], put: Callable[[Event | Tick | Fault], None]
+) -> None:
     """Put whatever comes from the stream; a fault ends it."""
     try:
         for one in Stream(gateway, {}, after=sequence, trouble=trouble, is_known=True):

@@ -100,6 +100,8 @@ async def test_a_failed_operation_is_explained_described_and_decided(vm: World) 
     assert lines[1].startswith("why: ")
     assert any(line.startswith(f"  kubevnfm retry {operation_id}") for line in lines)
     assert lines[-1].startswith("more: docs/errors.md#")
+    twice = await run(vm, "why", f"vnf/{instance}", operation_id)
+    assert twice.out.splitlines()[1:] == lines[1:], "one thing is shown once"
     body = (await run(vm, "why", operation_id, "-o", "json")).json()
     assert {understood(one["command"]) for one in body["next"]} == {"retry", "rollback", "fail"}
     assert body["cause"]["text"] in lines[1]
@@ -152,6 +154,14 @@ async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
     assert "health: problem" in described
     assert "lastFailure: no route" in described
     rows = (await run(world, "get", "sub", "-o", "csv")).out
+    assert rows.startswith("ID,API,")
+    bare = await run(world, "get", "sub", "-o", "csv", "--no-headers", "--sort-by", "api")
+    assert [row.split(",")[1] for row in bare.out.splitlines()] == ["v2", "vnfpkgm-v2"]
+    by_path = await run(world, "get", "sub", "-o", "jsonpath={.items[*].api}", "--sort-by", ".id")
+    assert by_path.out == "v2 vnfpkgm-v2\n"
+    assert not (await run(world, "get", "sub", "--no-headers")).out.startswith("ID ")
+    both = (await run(world, "describe", "sub", *ids, "-o", "jsonpath={[*].id}")).out
+    assert both.split() == ids
     assert "v2,IDLE,problem,0,,https://nfvo.example/v2," in rows
     assert "notifications were given up: no route" in rows
     words = ["describe", "sub", ids[0][:6]]
@@ -199,6 +209,10 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("create", "thing"), 2, "one of vnf, op, pkg"),
         (("get",), 2, "a noun expected: vnf, op, pkg"),
         (("get", "alarm"), 2, "there are no alarms"),
+        (("get", "vnf", "--sort-by", "NAEM"), 2, "or a JSONPath as .name; did you mean NAME?"),
+        (("get", "vnf", "--sort-by", ".items[?]"), 2, "jsonpath: "),
+        (("get", "vnf", "-o", "json", "--no-headers"), 2, "--no-headers is for -o table, wide and csv"),
+        (("get", "vnf", "-w", "--sort-by", "name"), 2, "--sort-by is not for --watch"),
         (("get", "vnf,op", "-o", "json"), 2, "-o json is for one noun"),
         (("get", "all", "--where", "a=b"), 2, "several nouns have no ID"),
         (("get", "vnf,op", "--limit", "0"), 2, "at least 1 expected"),

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import pytest
 from callers.command_line import Running, kubevnfm
+from kubevnfm_cli.lists import read_list
 from kubevnfm_events.mgmt import TaskProgressed
 from worlds.lcm_world import World
 
@@ -208,14 +209,23 @@ async def test_a_watched_list_shows_each_change_and_survives_a_restart_of_the_ga
         await line.open()
         for running in (listing, kinds):
             await running.says("second")
+        with patch("kubevnfm_cli.lists.read_list", side_effect=read_list) as asked:
+            assert (
+                await kubevnfm(vm.url, "modify", first, "--description", "x", "--name", "third", "--wait")
+            ).code == 0
+            for running in (listing, kinds):
+                await running.says("third")
+        queries = [call.args[2] for call in asked.call_args_list if call.args[1].name == "vnf"]
+        assert queries, "something was read"
+        assert all(query.get("id") == [first.removeprefix("vnf/")] for query in queries), "only what has changed"
         assert (await kubevnfm(vm.url, "delete", first)).code == 0
         assert (await kinds.end()).code == 0, "nothing can come after it"
-        await listing.says(f"{first} (second) is deleted")
+        await listing.says(f"{first} (third) is deleted")
         read = [json.loads(each) for each in kinds.out.getvalue().splitlines()]
         found = [(each["type"], each["object"]["vnfInstanceName"]) for each in read]
-        assert found == [("ADDED", "first"), ("MODIFIED", "second"), ("DELETED", "second")]
+        assert found == [("ADDED", "first"), ("MODIFIED", "second"), ("MODIFIED", "third"), ("DELETED", "third")]
         rows = [each.split()[1] for each in listing.out.getvalue().splitlines()]
-        assert rows == ["NAME", "first", "second"]
+        assert rows == ["NAME", "first", "second", "third"]
         with patch.object(listing.out, "write", side_effect=BrokenPipeError):  # `| head`
             assert (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine")).code == 0
             assert (await listing.end()).code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final
@@ -48,6 +48,16 @@ def nearest(name: str, known: Iterable[str], work: Work | None = None) -> str | 
         by_folded[folded] = one
     found = get_close_matches(wanted, by_folded, n=1, cutoff=_CUTOFF)
     return by_folded[found[0]] if found else None
+
+
+def no_such(name: str, known: Sequence[str]) -> str:
+    """Return the reason of a refusal of an attribute that is not known: with the nearest one, or else with all."""
+    meant = nearest(name, known)
+    return (
+        f"no such attribute: did you mean {meant}?"
+        if meant is not None
+        else f"no such attribute: known are {', '.join(known)}"
+    )
 
 
 def shown(name: str) -> str:

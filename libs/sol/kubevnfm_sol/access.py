@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.nearest import no_such, shown
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import MASK, Secret, is_mask
 
@@ -137,7 +138,7 @@ def check_names(given: Values, known: Sequence[str], place: str, *, separator: s
     """Raise InvalidInput for the first name that is not known."""
     for name in given:
         if name not in known:
-            raise InvalidInput(f"{place}{separator}{name}", f"no such attribute; there are {', '.join(sorted(known))}")
+            raise InvalidInput(f"{place}{separator}{shown(name)}", no_such(name, known))
 
 
 def unread_extra(

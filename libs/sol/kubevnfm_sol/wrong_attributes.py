@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from kubevnfm_kit.json_pointer import escaped
-from pydantic import ValidationError
+from kubevnfm_kit.nearest import no_such
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from kubevnfm_sol.attributes import attributes_at
 
 
-def wrong_attributes(error: ValidationError, place: str = "") -> tuple[tuple[str, str], ...]:
-    """Return (place, reason) for each, never with what was given; ``place``: that of the document."""
+def wrong_attributes(error: ValidationError, model: type[BaseModel], place: str = "") -> tuple[tuple[str, str], ...]:
+    """Return (place, reason) for each, never with what was given; ``model``: the type of the document, ``place``: where that is."""
     found = error.errors(include_input=False)
     # Values under a wrong name follow from it: one that says that they are secret hides them, so that no text is found there.
     names = {each["loc"][:-1] for each in found if each["loc"][-1:] == ("[key]",)}
     return tuple(
-        (_path(each["loc"], place), _reason(each["type"], each["msg"]))
+        (_path(each["loc"], place), _reason(each, model))
         for each in found
         if each["loc"][-1:] == ("[key]",) or not any(each["loc"][:n] in names for n in range(len(each["loc"]) + 1))
     )
@@ -26,5 +30,8 @@ def _path(location: tuple[int | str, ...], place: str) -> str:
     )
 
 
-def _reason(kind: str, message: str) -> str:
-    return "no such attribute" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+def _reason(each: ErrorDetails, model: type[BaseModel]) -> str:
+    if each["type"] != "extra_forbidden":
+        return each["msg"].removeprefix("Value error, ")
+    *location, name = each["loc"]
+    return no_such(str(name), attributes_at(model, location))

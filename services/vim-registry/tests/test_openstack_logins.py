@@ -137,6 +137,11 @@ async def test_access_rules_that_forbid_a_service_are_named(world: World, rules:
     ("changes", "field"),
     [
         ({"auth_cred": {**LOGIN, "colour": "blue"}}, "vim.auth_cred.colour"),
+        ({"nmae": "x"}, "vim.nmae: no such attribute: did you mean name?"),
+        (
+            {"auth_cred": {**LOGIN, "user_nmae": "x"}},
+            "vim.auth_cred.user_nmae: no such attribute: did you mean username?",
+        ),
         ({"auth_cred": {**LOGIN, "application_credential_id": "c"}}, "vim.auth_cred.password"),
         ({"auth_cred": {"application_credential_id": "c"}}, "vim.auth_cred.application_credential_secret"),
         ({"auth_cred": {"application_credential_secret": "s"}}, "vim.auth_cred.application_credential_id"),
@@ -150,7 +155,9 @@ async def test_access_rules_that_forbid_a_service_are_named(world: World, rules:
 async def test_what_is_not_understood_is_refused_by_name(world: World, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         await world.vims.create(world.openstack(**changes))
-    assert refusal.value.field == field
+    place, _, reason = field.partition(": ")
+    assert refusal.value.field == place
+    assert reason in str(refusal.value)
 
 
 async def test_the_region_must_be_in_the_catalogue(world: World) -> None:

@@ -10,7 +10,7 @@ from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.gateway import Gateway, path_of
 from kubevnfm_cli.json_types import JsonObject, objects
-from kubevnfm_cli.nouns import NOUNS, WORDS, noun_of
+from kubevnfm_cli.nouns import NOUNS, WORDS, Noun, noun_of
 from kubevnfm_cli.operations import named_operation
 from kubevnfm_cli.output import show_body
 from kubevnfm_cli.terminal import LINE, printable, printable_text
@@ -24,40 +24,45 @@ def arguments(parser: Parser) -> None:
         f"other nouns ({', '.join(noun.name for noun in NOUNS[2:])}): all attributes."
     )
     parser.add_argument("noun", metavar="NOUN", help="the kind of thing, or NOUN/ID")
-    parser.add_argument("id", metavar="ID", nargs="?", help="an id, the beginning of an id, or a name")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="an id, the beginning of an id, or a name; repeatable")
     parser.add_argument("--all", action="store_true", help="vnf: each thing by itself, also many equal ones")
 
 
 def run(call: Call) -> int:
     """Describe."""
     word, _, identifier = call.given.noun.partition("/")
-    identifier = identifier or call.given.id
-    if not identifier and word not in WORDS:
+    wanted = [identifier, *call.given.ids] if identifier else call.given.ids
+    if not wanted and word not in WORDS:
         raise UsageFault(f"describe NOUN ID expected, as in describe vnf {printable(word)}")
     noun = noun_of(word)
-    if not identifier:
+    if not wanted:
         raise UsageFault(f"describe {noun.name}: an id or a name expected")
-    gateway = call.gateway
     if noun.name == "op":
-        operation = read_operation(gateway, named_operation(gateway, [identifier]))
-        _show(call, operation.view, lambda: drawing.operation_text(call.out, operation))
-    elif noun.name == "vnf":
-        instance = lists.resolve(gateway, noun, identifier)
-        query = {"group": "false"} if call.given.all else None
-        body = gateway.get(path_of("kubevnfm", "v1", "instances", instance, "tree"), query).object()
-        root = body.get("root")
-        _show(call, body, lambda: tree_text(call.out, root if isinstance(root, dict) else {}))
+        found = [named_operation(call.gateway, [one]) for one in wanted]
     else:
-        body = lists.read_one(gateway, noun, lists.resolve(gateway, noun, identifier))
-        _show(call, body, lambda: _attributes(noun.item(body)) + (_faults(gateway, body) if noun.name == "pkg" else ""))
+        found = [lists.resolve(call.gateway, noun, one) for one in wanted]
+    shown = [_described(call, noun, one) for one in dict.fromkeys(found)]
+    if call.format.is_for_people:
+        call.page("\n".join(text() for _, text in shown))
+    else:
+        bodies = [body for body, _ in shown]
+        show_body(call, bodies[0] if len(bodies) == 1 else bodies)
     return DONE
 
 
-def _show(call: Call, body: JsonObject, text: Callable[[], str]) -> None:
-    if call.format.is_for_people:
-        call.page(text())
-    else:
-        show_body(call, body)
+def _described(call: Call, noun: Noun, identifier: str) -> tuple[JsonObject, Callable[[], str]]:
+    """Return the body of a thing, and what makes its text."""
+    gateway = call.gateway
+    if noun.name == "op":
+        operation = read_operation(gateway, identifier)
+        return operation.view, lambda: drawing.operation_text(call.out, operation)
+    if noun.name == "vnf":
+        query = {"group": "false"} if call.given.all else None
+        body = gateway.get(path_of("kubevnfm", "v1", "instances", identifier, "tree"), query).object()
+        root = body.get("root")
+        return body, lambda: tree_text(call.out, root if isinstance(root, dict) else {})
+    body = lists.read_one(gateway, noun, identifier)
+    return body, lambda: _attributes(noun.item(body)) + (_faults(gateway, body) if noun.name == "pkg" else "")
 
 
 def _faults(gateway: Gateway, package: JsonObject) -> str:

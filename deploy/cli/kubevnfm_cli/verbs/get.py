@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -12,7 +12,8 @@ from kubevnfm_cli.durations import seconds_of
 from kubevnfm_cli.faults import DONE, Refused, Stopped, UsageFault
 from kubevnfm_cli.json_types import JsonObject
 from kubevnfm_cli.nouns import NOUNS, Noun, noun_of
-from kubevnfm_cli.output import show_list
+from kubevnfm_cli.ordering import sorted_by
+from kubevnfm_cli.output import add_table_options, check_table_options, show_list
 
 _ALL: Final = "all"
 _NOUNS = "\n".join(f"  {noun.name:<8}{noun.title}" for noun in NOUNS)
@@ -39,6 +40,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--where", metavar="NAME=VALUE", action="append", default=[], help="a query parameter of the list; repeatable"
     )
+    add_table_options(parser)
 
 
 def run(call: Call) -> int:
@@ -49,6 +51,9 @@ def run(call: Call) -> int:
         raise UsageFault("--limit: at least 1 expected")
     if not is_watch and (given.timeout is not None or given.output_watch_events):
         raise UsageFault(f"{'--timeout' if given.timeout is not None else '--output-watch-events'} is for --watch")
+    if is_watch and given.sort_by is not None:
+        raise UsageFault("--sort-by is not for --watch, which shows things as they change")
+    check_table_options(call)
     if given.noun == _ALL or "," in given.noun:
         return _lists(call)
     word, _, identifier = given.noun.partition("/")
@@ -62,17 +67,19 @@ def run(call: Call) -> int:
     if is_watch:
         return _watch(call, noun, wanted, limit)
     if not wanted:
+        _sorted(call, noun, [])  # a wrong field is refused before anything is asked
         listed = lists.read_list(call.gateway, noun, lists.pairs(given.where, "--where"), limit)
+        listed = listed.with_items(_sorted(call, noun, listed.items))
         show_list(call, listed.body, listed.items, noun.table)
         if listed.has_more:
             call.note(f"there are more than {limit}: --limit and --where select others")
         return DONE
     found = [lists.resolve(call.gateway, noun, one) for one in wanted]
-    if _is_row(call):
-        rows = [lists.read_row(call.gateway, noun, one) for one in found]
+    if call.format.has_columns:
+        rows = _sorted(call, noun, [lists.read_row(call.gateway, noun, one) for one in found])
         show_list(call, rows, rows, noun.table)
         return DONE
-    bodies = [lists.read_one(call.gateway, noun, one) for one in found]
+    bodies = _sorted(call, noun, [lists.read_one(call.gateway, noun, one) for one in found])
     items = [noun.item(body) for body in bodies]
     show_list(
         call, bodies[0] if len(bodies) == 1 else bodies, items if call.format.kind == "name" else bodies, noun.table
@@ -83,8 +90,8 @@ def run(call: Call) -> int:
 def _lists(call: Call) -> int:
     """Show the lists of several nouns, one after the other."""
     given = call.given
-    if given.ids or given.where or given.watch or given.watch_only:
-        raise UsageFault("several nouns have no ID, --where or --watch")
+    if given.ids or given.where or given.watch or given.watch_only or given.sort_by is not None:
+        raise UsageFault("several nouns have no ID, --where, --watch or --sort-by")
     if not call.format.is_for_people and call.format.kind != "name":
         raise UsageFault(f"-o {call.format.kind} is for one noun")
     nouns = NOUNS if given.noun == _ALL else [noun_of(word) for word in given.noun.split(",")]
@@ -103,9 +110,10 @@ def _lists(call: Call) -> int:
     return DONE
 
 
-def _is_row(call: Call) -> bool:
-    """Return whether the form of the output has columns."""
-    return call.format.is_for_people or call.format.kind == "csv"
+def _sorted(call: Call, noun: Noun, bodies: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return things as ``--sort-by`` orders them."""
+    field = call.given.sort_by
+    return list(bodies) if field is None else sorted_by(field, noun.table, bodies, noun.item)
 
 
 def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
@@ -118,32 +126,36 @@ def _watch(call: Call, noun: Noun, wanted: Sequence[str], limit: int) -> int:
 
     def read_one(identifier: str) -> JsonObject | None:
         try:
-            return (lists.read_row if _is_row(call) or not ids else lists.read_one)(gateway, noun, identifier)
+            return (lists.read_row if call.format.has_columns or not ids else lists.read_one)(gateway, noun, identifier)
         except Refused as refused:
             if refused.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
 
-    def read_ids() -> dict[str, JsonObject]:
-        found = {identifier: read_one(identifier) for identifier in ids}
+    def read_ids(wanted: Iterable[str]) -> dict[str, JsonObject]:
+        found = {identifier: read_one(identifier) for identifier in wanted}
         return {identifier: one for identifier, one in found.items() if one is not None}
 
     def read_all() -> lists.Listed:
         return lists.read_list(gateway, noun, query, 1 if ids else limit)
 
-    def by_id(listed: lists.Listed) -> dict[str, JsonObject]:
-        return {str(noun.table.id_of(one)): one for one in listed.items}
+    def by_id(items: Sequence[JsonObject]) -> dict[str, JsonObject]:
+        return {str(noun.table.id_of(one)): one for one in items}
+
+    def read(some: Sequence[str] | None) -> dict[str, JsonObject]:
+        if ids:
+            return read_ids(ids if some is None else [one for one in some if one in ids])
+        return by_id(read_all().items if some is None else lists.read_some(gateway, noun, query, some))
 
     try:
         # The place in the stream is that of the list, also for things by their ids, which are read behind it.
         listed = read_all()
         sequence = listed.body.get("sequence") if noun.has_events and isinstance(listed.body, dict) else None
-        first = read_ids() if ids else by_id(listed)
+        first = read_ids(ids) if ids else by_id(listed.items)
         if len(first) < len(ids):
             raise Refused(
                 HTTPStatus.NOT_FOUND, f"no {noun.name} has this id; kubevnfm get {noun.name} lists what there is"
             )
-        read = read_ids if ids else lambda: by_id(read_all())
         watched = Watched(noun, first, sequence, read, read_one, ends_without=bool(ids))
         watch(call, watched, shows_first=not given.watch_only, shows_kinds=given.output_watch_events)
     except Stopped:

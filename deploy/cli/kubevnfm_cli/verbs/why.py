@@ -7,23 +7,34 @@ from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.json_types import part
-from kubevnfm_cli.operations import add_operation, named_operation
+from kubevnfm_cli.operations import add_operation, named_operations
 from kubevnfm_cli.output import show_body
+from kubevnfm_cli.progress import Operation
 from kubevnfm_cli.terminal import printable
 
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
-    add_operation(parser)
+    add_operation(parser, several=True)
 
 
 def run(call: Call) -> int:
     """Say why an operation waits, failed or is slow."""
     gateway = call.gateway
-    operation = read_operation(gateway, named_operation(gateway, call.given.words))
+    found = [read_operation(gateway, one) for one in named_operations(gateway, call.given.words)]
     if not call.format.is_for_people:
-        show_body(call, operation.view)
+        views = [operation.view for operation in found]
+        show_body(call, views[0] if len(views) == 1 else views)
         return DONE
+    for place, operation in enumerate(found):
+        if place:
+            call.out.say("")
+        for line in _lines(call, operation):
+            call.out.say(line)
+    return DONE
+
+
+def _lines(call: Call, operation: Operation) -> list[str]:
     lines = drawing.verdict(call.out, operation)
     cause = operation.view.get("cause")
     if isinstance(cause, dict):
@@ -38,6 +49,4 @@ def run(call: Call) -> int:
         lines.append(f"more: docs/{printable(cause.get('page'))}")
     elif len(lines) == 1 and not operation.rests:
         lines.append("nothing blocks it that is known")
-    for line in lines:
-        call.out.say(line)
-    return DONE
+    return lines

@@ -137,7 +137,7 @@ def parse(model: type[B], document: Any) -> B:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)
     except ValidationError as error:
-        first, *more = wrong_attributes(error)
+        first, *more = wrong_attributes(error, model)
         raise InvalidInput(*first, *more) from error
 
 

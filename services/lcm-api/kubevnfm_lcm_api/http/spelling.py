@@ -8,15 +8,15 @@ character, or by case, hyphens and underscores only, is refused too: to ignore i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
 from itertools import islice
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_pointer import escaped
-from kubevnfm_kit.nearest import nearest, shown
+from kubevnfm_kit.nearest import no_such, shown
 from kubevnfm_secrets import SECRET_NAMES
-from pydantic import AliasChoices, BaseModel
+from kubevnfm_sol.attributes import attributes_of, inner_types
+from pydantic import BaseModel
 
 PARAMETERS: Final = frozenset(
     """
@@ -64,9 +64,7 @@ def unknown_attributes(
             if inner is not None and name not in _OPEN:
                 yield from _unknown_inside(inner, value, here)
         elif value is not None and name != SECRET_NAMES:
-            meant = nearest(name, known)
-            hint = f"did you mean {meant}?" if meant is not None else f"known are {', '.join(known)}"
-            yield here, f"no such attribute: {hint}"
+            yield here, no_such(name, known)
 
 
 def _unknown_inside(model: type[BaseModel], value: Any, place: str) -> Iterator[tuple[str, str]]:
@@ -85,33 +83,6 @@ def _unknown_inside(model: type[BaseModel], value: Any, place: str) -> Iterator[
 
 def _is_map(place: str) -> bool:
     return place.rpartition("/")[2] in _MAPS
-
-
-@cache
-def inner_types(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
-    """Return the types of the attributes that hold objects of SOL003: alone, in a list or in a map."""
-    found: dict[str, type[BaseModel]] = {}
-    for name, field in model.model_fields.items():
-        types = [one for one in _types(field.annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
-        if types:
-            found[str(field.alias or name)] = types[0]
-    return found
-
-
-def _types(annotation: Any) -> Iterator[Any]:
-    arguments = get_args(annotation)
-    if not arguments:
-        yield annotation
-    for one in arguments:
-        yield from _types(one)
-
-
-@cache
-def attributes_of(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of a type's attributes on the wire."""
-    aliases = [field.validation_alias or field.alias or name for name, field in model.model_fields.items()]
-    choices = [alias.choices if isinstance(alias, AliasChoices) else [alias] for alias in aliases]
-    return tuple(str(name) for names in choices for name in names)
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:

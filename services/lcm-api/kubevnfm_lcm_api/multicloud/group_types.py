@@ -92,7 +92,8 @@ def read_regions(given: object) -> tuple[GroupRegion, ...] | RegionSelector:
             return RegionsBySelector.model_validate(given).selector
         return _LIST.validate_python(given)
     except ValidationError as error:
-        first, *more = wrong_attributes(error, REGIONS)
+        model = RegionsBySelector if isinstance(given, Mapping) else GroupRegion
+        first, *more = wrong_attributes(error, model, REGIONS)
         raise Unprocessable(*first, *more) from None
 
 

@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core import dependencies, drift
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.multicloud.vnf_lists import claimed_by
 from kubevnfm_lcm_api.views.instance_rows import LARGE, PREFIX, InstanceSummary, with_operations
-from kubevnfm_lcm_api.views.lists import Found, ListPage, Part, find_page, list_answer
+from kubevnfm_lcm_api.views.lists import ID, Found, ListPage, Part, find_named, find_page, list_answer
 from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.tree.building import parts_of, tree_of
 from kubevnfm_lcm_api.views.tree.facts import TreeFacts
@@ -37,7 +37,7 @@ _VNFD: Final = Parameter("vnfdId", "Of this VNFD")
 _NAME: Final = Parameter("name", "Whose name begins so")
 _VIM: Final = Parameter("vimId", "With resources on this VIM")
 _PROBLEM: Final = Parameter("problem", "With a problem: see ``health``", values=("true",))
-_FILTERS: Final = (_STATE, _VNFD, _NAME, _VIM, _PROBLEM)
+_FILTERS: Final = (ID, _STATE, _VNFD, _NAME, _VIM, _PROBLEM)
 _GROUP: Final = Parameter(
     "group",
     "Whether large groups of equal parts without a problem are one node; true unless given",
@@ -63,7 +63,9 @@ async def list_all(request: web.Request) -> web.Response:
     """GET instances: newest first; by name with ``name``, by id with ``vimId`` and ``problem``."""
     asked = read_page(request, _FILTERS)
     store, sequence = context(request).store, views(request).sequence()
-    is_by_id = _PROBLEM.name in asked.filters or _VIM.name in asked.filters
+    if ID.name in asked.filters and _PROBLEM.name in asked.filters:
+        raise InvalidInput(ID.name, f"not together with {_PROBLEM.name}")
+    is_by_id = ID.name not in asked.filters and (_PROBLEM.name in asked.filters or _VIM.name in asked.filters)
     found = await (_by_id if is_by_id else _in_order)(store, asked)
     rows = await with_operations(store, found.items, api_root(request))
     shown = [each.model_dump(mode="json", exclude_none=True) for each in rows]
@@ -71,8 +73,10 @@ async def list_all(request: web.Request) -> web.Response:
 
 
 async def _in_order(store: DocumentStore, asked: PageRequest) -> Found:
-    sort = _BY_NAME if _NAME.name in asked.filters else _NEWEST_FIRST
-    return await find_page(store, instances.COLLECTION, [Part([AllOf(_wanted(asked))], sort)], asked, exclude=LARGE)
+    parts = [Part([AllOf(_wanted(asked))], _BY_NAME if _NAME.name in asked.filters else _NEWEST_FIRST)]
+    if ID.name in asked.filters:
+        return await find_named(store, instances.COLLECTION, parts, asked)
+    return await find_page(store, instances.COLLECTION, parts, asked, exclude=LARGE)
 
 
 async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:

@@ -9,17 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_store.matching import values_at
+from kubevnfm_store.matching import fits, values_at
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Filter, Json, Query, Sort, Stored
 
 from kubevnfm_lcm_api.http.markers import link_to, next_href
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.pages import PageRequest
+from kubevnfm_lcm_api.http.routes import Parameter
+
+_MOST_IDS: Final = 100
+ID: Final = Parameter("id", f"With one of these ids, at most {_MOST_IDS}", is_repeated=True)
+"""A client that follows the event stream reads what an event was about, and not the whole list."""
 
 
 class ListPage(Shown):
@@ -69,6 +75,16 @@ async def find_page(
             return Found([each for _, each in found[: asked.limit]], after)
         behind = None
     return Found([each for _, each in found], None)
+
+
+async def find_named(store: DocumentStore, collection: str, parts: Sequence[Part], asked: PageRequest) -> Found:
+    """Return those that are asked for by id and match the parts; there is no next page. Raises InvalidInput for too many."""
+    ids = list(dict.fromkeys(asked.filters[ID.name].split(",")))
+    if len(ids) > _MOST_IDS:
+        raise InvalidInput(ID.name, f"at most {_MOST_IDS} expected")
+    stored = await store.get_many(collection, ids)
+    found = [each for part in parts for each in stored if any(fits(one, each.body) for one in part.filters)]
+    return Found(found, None)
 
 
 def list_answer(

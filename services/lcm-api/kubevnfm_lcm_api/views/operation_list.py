@@ -22,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.earlier_runs import LARGE, without_draft
 from kubevnfm_lcm_api.views.heads import counts_of, found_of, head_of
-from kubevnfm_lcm_api.views.lists import Part, find_page, list_answer
+from kubevnfm_lcm_api.views.lists import ID, Part, find_named, find_page, list_answer
 from kubevnfm_lcm_api.views.models import OperationList
 from kubevnfm_lcm_api.views.services import views
 
@@ -38,7 +38,7 @@ _STATE: Final = Parameter(
 _INSTANCE: Final = Parameter("vnfInstanceId", "Of this VNF instance only")
 _OPERATION: Final = Parameter("operation", "Of this kind only", values=tuple(OperationType))
 _SINCE: Final = Parameter("since", "Started at this time (RFC 3339) or later")
-_FILTERS: Final = (_STATE, _INSTANCE, _OPERATION, _SINCE)
+_FILTERS: Final = (ID, _STATE, _INSTANCE, _OPERATION, _SINCE)
 _NEWEST: Final = Sort("startTime", descending=True)
 
 
@@ -47,7 +47,11 @@ async def list_all(request: web.Request) -> web.Response:
     asked = read_page(request, _FILTERS)
     parts = _parts(asked)
     sequence = views(request).sequence()
-    page = await find_page(context(request).store, occurrences.COLLECTION, parts, asked, exclude=LARGE)
+    store = context(request).store
+    if ID.name in asked.filters:
+        page = await find_named(store, occurrences.COLLECTION, parts, asked)
+    else:
+        page = await find_page(store, occurrences.COLLECTION, parts, asked, exclude=LARGE)
     # In a thread, as plans may have hundreds of steps.
     records = await asyncio.to_thread(_open_records, page.items)
     tasks = await services(request).progress.unfinished_tasks(list(records.values()))

@@ -198,13 +198,13 @@ async def _vims(request: web.Request, text: str) -> list[Hit]:
 
 async def _links(request: web.Request, text: str) -> list[Hit]:
     found = await _in_owner(multicloud(request).links.find, text)
-    path = f"{api_root(request)}/multicloud/v1/virtual-links"
+    path = f"{api_root(request)}{PREFIX}/links"
     return _owned("virtual-link", text, path, *found, lambda one: one.status)
 
 
 async def _volumes(request: web.Request, text: str) -> list[Hit]:
     found = await _in_owner(multicloud(request).volumes.find, text)
-    path = f"{api_root(request)}/multicloud/v1/persistent-volumes"
+    path = f"{api_root(request)}{PREFIX}/volumes"
     return _owned("persistent-volume", text, path, *found, lambda one: one.phase)
 
 

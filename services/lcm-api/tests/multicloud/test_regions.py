@@ -419,8 +419,9 @@ async def test_bad_input_is_refused_with_a_pointer(
 
 async def test_all_wrong_attributes_are_in_one_answer(world: RegionWorld, cluster: LabCluster) -> None:
     """MC-006."""
-    refused = await world.region(cluster, cloud_owner="a/b", sriov_namespace="-", colour="blue")
-    assert sorted(pointers(refused)) == ["/cloud_owner", "/colour", "/sriov_namespace"]
+    refused = await world.region(cluster, cloud_owner="a/b", sriov_namespace="-", sriov_namespaec="blue")
+    assert sorted(pointers(refused)) == ["/cloud_owner", "/sriov_namespace", "/sriov_namespaec"]
+    assert "did you mean sriov_namespace?" in str(refused.json)
 
 
 async def test_a_large_file_is_413(world: RegionWorld, cluster: LabCluster) -> None:

@@ -63,7 +63,7 @@ async def test_open_operations_come_first_and_in_each_group_the_newest(world: Wo
     await _stream(world, shown)
     # As a clean-up, which no one has asked for.
     await world.store.update("vnf_lcm_op_occs", failed["id"], {"internal/isInternal": True})
-    for query in ("", "state=open", f"vnfInstanceId={failed['vnfInstanceId']}"):
+    for query in ("", "state=open", f"id={failed['id']}", f"vnfInstanceId={failed['vnfInstanceId']}"):
         assert failed["id"] not in await listed(world, query), query
 
 
@@ -83,6 +83,7 @@ async def _filters(world: World, states: dict[str, str], every: list[str]) -> No
     for one in (every[0], every[-1]):
         mine = f"vnfInstanceId={items[one]['vnfInstanceId']}"
         assert await listed(world, mine) == [one]
+        assert await listed(world, f"id={one}") == await listed(world, f"id=none,{one}&state={states[one]}") == [one]
         assert await listed(world, f"{mine}&operation=INSTANTIATE&state={states[one]}") == [one]
         assert await listed(world, f"{mine}&operation=SCALE") == []
         assert await listed(world, f"{mine}&state=ROLLING_BACK") == []

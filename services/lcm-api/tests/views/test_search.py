@@ -138,6 +138,7 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
         ("https://nf", "subscription", "sub-0", "callbackUri"),
     ):
         (hit,) = (await found(f"q={text}&kind={kind}"))["items"]
+        assert "/kubevnfm/v1/" in hit["href"], "its own view"
         assert (hit["kind"], hit["id"], hit["foundBy"]) == (kind, wanted, found_by)
     hits = (await found("q=nfvo.example"))["items"]
     assert {(each["id"], each["name"], each["isExact"]) for each in hits} == {

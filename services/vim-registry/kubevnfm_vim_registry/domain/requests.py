@@ -58,9 +58,7 @@ def vim_type(vim: Attributes) -> VimType:
 
 def check_names(vim: Attributes) -> None:
     """Raise InvalidInput for attributes that a new VIM does not have."""
-    for name in vim:
-        if name not in _CREATABLE:
-            raise InvalidInput(f"vim.{name}", "no such attribute")
+    access.check_names(vim, _CREATABLE, "vim", separator=".")
 
 
 def text(holder: Attributes, name: str, *, field: str = "vim", default: str | None = None) -> str:

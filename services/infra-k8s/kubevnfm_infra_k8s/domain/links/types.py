@@ -10,6 +10,7 @@ from kubevnfm_clients.multicloud.links import LinkSpecs, LinkType
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_sol.wrong_attributes import wrong_attributes
 from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
@@ -38,7 +39,7 @@ def read_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
     try:
         read = TYPES[type].model_validate(spec, by_alias=True, by_name=False)
     except ValidationError as error:
-        first, *more = ((_place(e["loc"]), _reason(e["type"], e["msg"])) for e in error.errors(include_input=False))
+        first, *more = wrong_attributes(error, TYPES[type], "spec")
         raise Unprocessable(*first, *more) from error
     faults = [(f"spec/{place}".rstrip("/"), reason) for place, reason in read.faults()]
     if not faults and len(read.subnets()) > _MOST_SUBNETS:
@@ -60,11 +61,3 @@ def spec_schemas() -> LinkSpecs:
     found, shared = models_json_schema(wanted, schema_generator=DescribedSchema)
     types = {each: found[model, "validation"] for each, model in TYPES.items()}
     return LinkSpecs(types=types, definitions=shared.get("$defs", {}))
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return "spec" + "".join(f"[{part}]" if isinstance(part, int) else f"/{part}" for part in location)
-
-
-def _reason(kind: str, message: str) -> str:
-    return "no such attribute of this type" if kind == "extra_forbidden" else message.removeprefix("Value error, ")

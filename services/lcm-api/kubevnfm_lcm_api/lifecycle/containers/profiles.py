@@ -25,7 +25,7 @@ def profiles_of(parameters: Mapping[str, Any]) -> tuple[ComputeProfile, ...]:
     try:
         read = _PROFILES.validate_python(parameters.get(COMPUTE_PROFILES, ()))
     except ValidationError as error:
-        first, *more = wrong_attributes(error, f"{_PLACE}/{COMPUTE_PROFILES}")
+        first, *more = wrong_attributes(error, ComputeProfileRequest, f"{_PLACE}/{COMPUTE_PROFILES}")
         raise Unprocessable(*first, *more[: _MOST_FAULTS - 1]) from None
     return tuple(each.facts() for each in read)
 

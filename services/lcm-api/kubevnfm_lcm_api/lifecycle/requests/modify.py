@@ -221,7 +221,7 @@ def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, A
         try:
             connection = VimConnectionInfo.model_validate(value)
         except ValidationError as error:
-            first, *more = wrong_attributes(error, f"vimConnectionInfo/{key}")
+            first, *more = wrong_attributes(error, VimConnectionInfo, f"vimConnectionInfo/{key}")
             raise InvalidInput(*first, *more) from error
         moved = moved_secret(present[key], connection) if key in present else None
         if moved is not None:
