@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
+from kubevnfm_kit.clock import SystemClock
 from kubevnfm_mgmt_executor.adapters.node_logs import INDEXES, NODE_LOGS, PAGE, StoredOutputLog
+from kubevnfm_mgmt_executor.domain.errors import ConnectionLost
+from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
 from kubevnfm_mgmt_executor.domain.output import (
     AFTER_FAILURE,
     HEAD_CHARS,
@@ -16,7 +22,7 @@ from kubevnfm_mgmt_executor.domain.output import (
     TAIL_CHARS,
     CollectedOutput,
 )
-from kubevnfm_mgmt_executor.domain.ports import CommandOutput
+from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login
 from kubevnfm_secrets import Mask
 from kubevnfm_store.sqlite.store import SqliteStore
 
@@ -52,6 +58,49 @@ def test_what_a_script_waits_for_is_said_once_its_line_is_whole() -> None:
     assert said == ["for ***\N{REPLACEMENT CHARACTER}", ""]
     output.add(b"\n")
     assert said[2] == "x" * LONGEST_WAIT
+
+
+class _BreakingMachine:
+    """Its first session breaks while the script waits for a lock."""
+
+    def __init__(self, news: list[str]) -> None:
+        self._news, self._runs, self._is_said = news, 0, asyncio.Event()
+
+    async def waits(self, text: str) -> None:
+        self._news.append(text)
+        self._is_said.set()
+
+    async def reach(self, *_: object, **__: object) -> _BreakingMachine:
+        return self
+
+    async def run(self, *_: object, output: Callable[[bytes], None], **__: object) -> int:
+        self._runs += 1
+        self._news.append("run")
+        if self._runs > 1:
+            return 0
+        output(b"prepare: waits: for the lock\n")
+        async with asyncio.timeout(60):
+            await self._is_said.wait()
+        raise ConnectionLost("the session broke", node="worker1")
+
+    async def upload(self, *_: object) -> None: ...
+
+    async def read(self, *_: object, **__: object) -> bytes:
+        return b""
+
+    async def close(self) -> None: ...
+
+
+async def test_what_a_script_waits_for_is_taken_back_when_its_session_breaks() -> None:
+    news: list[str] = []
+    machine = _BreakingMachine(news)
+    session = NodeSession(
+        Address("worker1", "vnf-1", "vnfc-1", "192.0.2.1"), Login("ubuntu"), ScriptFiles("folder", "install.sh"),
+        machines=cast("Any", machine), output_log=AsyncMock(), mask=Mask(), clock=SystemClock(), operation_id="op-1",
+        ready_within_s=1.0, waits=machine.waits,
+    )  # fmt: skip
+    assert not (await session.change("prepare", {}, timeout_s=60.0)).changed
+    assert news == ["run", "for the lock", "", "run"]
 
 
 def test_long_output_keeps_its_beginning_and_its_end() -> None:

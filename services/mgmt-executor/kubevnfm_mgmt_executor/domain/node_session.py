@@ -81,6 +81,8 @@ class _Said:
     def __init__(self, waits: Waits) -> None:
         self._waits, self.last, self._shown = waits, "", ""
         self._new = asyncio.Event()
+        self._is_open = False
+        """Whether a reason may be shown now: a task that is cancelled leaves open what it has published."""
 
     def say(self, text: str) -> None:
         """Note what the script waits for now."""
@@ -89,21 +91,29 @@ class _Said:
 
     @asynccontextmanager
     async def published(self) -> AsyncIterator[None]:
-        """Publish within the block."""
+        """Publish within the block, and take the reason back behind it: a session that breaks says no more, and its task goes on."""
         work = asyncio.create_task(self._publish())
         try:
             yield
+        except asyncio.CancelledError:
+            # This worker may have lost its claim to another one, whose reasons stay.
+            self._is_open = False
+            raise
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
+            if self._is_open:
+                await self._waits("")
 
     async def _publish(self) -> None:
         while True:
             await self._new.wait()
             self._new.clear()
             if self.last != self._shown:
-                self._shown = self.last
-                await self._waits(self._shown)
+                self._shown = said = self.last
+                self._is_open = True
+                await self._waits(said)
+                self._is_open = bool(said)
                 await asyncio.sleep(PUBLISHED_EVERY_S)
 
 
