@@ -97,7 +97,9 @@ class Site:
             if not is_over and any(task["task"] == "wait" and task["state"] != "finished" for task in view["tasks"]):
                 cause = view["cause"]
                 assert cause["code"] in {"vim-away", "vim-faulty", "vim-token-expired"}, cause
-                assert (cause["isWait"], cause["object"]["kind"]) == (True, "Vim")
+                vim = (await self.user.call("GET", f"/v1.0/vims/{cause['object']['vimId']}")).must(200).json
+                about = (cause["isWait"], cause["object"]["kind"], cause["object"]["name"])
+                assert about == (True, "Vim", vim["vim"]["name"])
                 assert [each["task"] for each in view["next"]] == ["wait", "cancel"]
                 return True
             return is_over or None

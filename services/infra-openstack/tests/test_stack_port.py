@@ -188,6 +188,7 @@ FAILED_TWICE = [
         ([("1", "CREATE_COMPLETE", "state changed", "server-4")], "0 (OS::Nova::Server): ResourceInError: resources[0]: Went to status"),
         ([("1", "CREATE_FAILED", "CREATE aborted (user triggered cancel)", "server-4")], "0 (OS::Nova::Server): ResourceInError"),
         ([("vnf-1", "UPDATE_IN_PROGRESS", "Stack UPDATE started", "stack-1")], ""),
+        ([("vnf-1-group", "CREATE_FAILED", f"Resource CREATE failed: resources.x: {REASON}"[:105], "stack-2")], "0 (OS::Nova::Server): ResourceInError"),
         ([("vnf-1", "CREATE_FAILED", "Resource CREATE failed", "stack-1")], "0 (OS::Nova::Server): ResourceInError"),
     ],
 )  # fmt: skip

@@ -58,6 +58,7 @@ from kubevnfm_lcm_api.views.followers import Followers
 from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
+from kubevnfm_lcm_api.views.vim_names import VimNames
 
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
@@ -194,6 +195,7 @@ def _views(
         sequence=events.services.feed.position,
         operation_events=stream_operation,
         vims=vims,
+        vim_names=VimNames(vims),
         earlier_runs=EarlierRuns(backends.store),
         is_broker_ready=backends.bus.is_ready,
         ends=ends,

@@ -38,11 +38,12 @@ def _lines(call: Call, operation: Operation) -> list[str]:
     lines = drawing.verdict(call.out, operation)
     cause = operation.view.get("cause")
     if isinstance(cause, dict):
-        about = [
-            f"{name} {printable(part(cause, 'object', name))}"
-            for name in ("namespace", "vimId")
-            if part(cause, "object", name) not in (None, "", part(cause, "object", "name"))
-        ]
+        places = {
+            "namespace": part(cause, "object", "namespace"),
+            "vim": part(cause, "object", "vimName") or part(cause, "object", "vimId"),
+        }
+        own = part(cause, "object", "name")
+        about = [f"{name} {printable(place)}" for name, place in places.items() if place not in (None, "", own)]
         if part(cause, "object", "name"):
             kind, name = printable(part(cause, "object", "kind")), printable(part(cause, "object", "name"))
             lines.insert(2, f"about: {' '.join([kind, name, *about])}")

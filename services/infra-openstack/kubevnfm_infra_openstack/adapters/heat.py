@@ -24,6 +24,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackRefused,
     StackUpdateRefused,
     VimRefused,
+    VimUnavailable,
 )
 from kubevnfm_infra_openstack.domain.failure import is_cancelled
 from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER, VOLUME
@@ -58,6 +59,10 @@ _REQUEST_IDS: Final = re.compile(
     r"\s*(?:\(Request-ID: [^)]{1,80}\)|Neutron server returns request_ids: \[[^\]]{1,400}\])"
 )
 """Other ones in each try: without them, the reason of one that is repeated stays the same."""
+_NOT_REACHED: Final = "Unable to establish connection to "
+"""How the clients in Heat say that another service of the cloud is away."""
+_QUOTED: Final = 60
+"""Characters by which a quoted reason is recognised."""
 _DEEPEST: Final = 6
 """Heat's default for the depth of nested stacks is 5; one more costs nothing."""
 _NAME_RELEASED_S: Final = 10.0
@@ -142,7 +147,7 @@ class HeatStacks:
         response = await self._heat("POST", "/stacks/preview", body=body, fine=_NOT_PREVIEWED | {400})
         # Where the cloud has no room for another stack, or allows no preview, the request itself decides.
         if response.status_code == 400:
-            raise StackRefused(reason_of(response))
+            raise _refusal(response)
 
     @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:
@@ -157,9 +162,7 @@ class HeatStacks:
         method = "PUT" if change.is_whole else "PATCH"
         response = await self._heat(method, _path(stack), body=body, fine=frozenset({400, 403, 413}))
         if not response.ok:
-            if response.status_code == 400:
-                raise StackUpdateRefused(reason_of(response))
-            raise _refusal(response)
+            raise _refusal(response, StackUpdateRefused)
         # Without this, a stack of some age would be polled only every 5 s during a quick change.
         self._watch.begin(stack)
         return replace(stack, state=StackState.MAKING, tags=change.tags)
@@ -194,20 +197,11 @@ class HeatStacks:
     async def last_failure(self, stack: Stack) -> str:
         query = {"nested_depth": _DEEPEST, "limit": _NEWEST_EVENTS, "sort_dir": "desc"}
         response = await self._heat("GET", f"{_path(stack)}/events", query=query, fine=frozenset({404}))
-        done: set[str] = set()
-        for event in response.json().get("events", ()) if response.ok else ():
-            action, _, outcome = str(event["resource_status"]).partition("_")
-            if event.get("physical_resource_id") == stack.id:
-                if outcome == "IN_PROGRESS":
-                    break  # Heat's present work has begun here
-                continue
-            resource = next((link["href"] for link in event.get("links", ()) if link["rel"] == "resource"), "")
-            reason = event.get("resource_status_reason") or ""
-            if outcome == "COMPLETE" and action != "DELETE":  # a try after a failure begins with a deletion
-                done.add(resource)
-            elif outcome == "FAILED" and reason and resource not in done and not is_cancelled(reason):
-                return f"{event['resource_name']} ({await self._type(event)}): {_REQUEST_IDS.sub('', reason).strip()}"
-        return ""
+        failure = _last_failure(response.json().get("events", ()) if response.ok else (), stack)
+        if failure is None:
+            return ""
+        reason = _REQUEST_IDS.sub("", failure["resource_status_reason"]).strip()
+        return f"{failure['resource_name']} ({await self._type(failure)}): {reason}"
 
     async def _type(self, event: Document) -> str:
         """Return the type of an event's resource, which the list of events does not show."""
@@ -310,6 +304,31 @@ class HeatStacks:
         return [d for page in pages for d in page.json()[collection] if d[key] in wanted]
 
 
+def _last_failure(events: Sequence[Document], stack: Stack) -> Document | None:
+    """Return the newest failure of Heat's present work that no later try has mended; of those that it repeats, the deepest.
+
+    ``events``: the newest first.
+    """
+    done: set[str] = set()
+    failure: Document | None = None
+    for event in events:
+        action, _, outcome = str(event["resource_status"]).partition("_")
+        if event.get("physical_resource_id") == stack.id:
+            if outcome == "IN_PROGRESS":
+                break  # Heat's present work has begun here
+            continue
+        resource = next((link["href"] for link in event.get("links", ()) if link["rel"] == "resource"), "")
+        reason = event.get("resource_status_reason") or ""
+        if outcome == "COMPLETE" and action != "DELETE":  # a try after a failure begins with a deletion
+            done.add(resource)
+            continue
+        is_failure = outcome == "FAILED" and reason and resource not in done and not is_cancelled(reason)
+        # The stacks around a resource fail after it, and quote it as far as Heat's limit for a reason allows.
+        if is_failure and (failure is None or reason[:_QUOTED] in failure["resource_status_reason"]):
+            failure = event
+    return failure
+
+
 def _existing(unlisted: Sequence[HeatResource], servers: Sequence[NovaServer]) -> Sequence[HeatResource]:
     """Return those of the servers that Nova has, and the volumes in them."""
     there = {server.id: server for server in servers}
@@ -341,10 +360,11 @@ def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ids[start : start + _IDS_PER_CALL]
 
 
-def _refusal(response: requests.Response) -> Exception:
+def _refusal(response: requests.Response, refused: type[StackRefused] = StackRefused) -> Exception:
     reason = reason_of(response)
     if response.status_code == 400:
-        return StackRefused(reason)
+        # Heat asks the other services about a template's values, and refuses the template too if one does not answer.
+        return VimUnavailable("Heat", reason) if _NOT_REACHED in reason else refused(reason)
     # RequestLimitExceeded, Heat's own quota of stacks, has the same status as a missing permission.
     if response.status_code == 403 and "maximum" in reason.lower():
         return QuotaExceeded("stacks", wanted=1, free=0)

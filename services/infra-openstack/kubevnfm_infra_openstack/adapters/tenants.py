@@ -218,10 +218,16 @@ class Tenant:
         except (keystone.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
             failure = failure_of(error)
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
-            place = f"Keystone ({self.access.auth_url})" if service == "Keystone" else service
-            raise kind(place, failure.reason) from error
+            raise kind(self._place(service, error), failure.reason) from error
         except (_sdk().exceptions.SDKException, requests.RequestException) as error:
             raise VimUnavailable(service, _without_noise(str(error))) from error
+
+    def _place(self, service: str, error: Exception) -> str:
+        """Return what has failed: in a call to any service, Keystone may be asked for a new token first."""
+        is_login = isinstance(error, keystone.ConnectFailure | keystone.HttpError) and any(
+            self.access.auth_url in str(text) for text in (error, getattr(error, "url", ""))
+        )
+        return f"Keystone ({self.access.auth_url})" if service == "Keystone" or is_login else service
 
     def _forget(self) -> None:
         # Not closed: other calls may be using it; it is closed once none refers to it.

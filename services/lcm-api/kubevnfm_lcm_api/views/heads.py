@@ -49,10 +49,13 @@ def found_of(
     now: datetime,
     root: str,
     *,
+    vim_names: Mapping[str, str],
     is_broker_away: bool,
 ) -> JsonObject:
     """Return why the operation is as it is, what can be done, and how long it will still take, as far as that is known."""
-    situation = Situation(record, tasks, now, usual_s=usual_s(runs, record), is_broker_away=is_broker_away)
+    situation = Situation(
+        record, tasks, now, usual_s=usual_s(runs, record), vim_names=vim_names, is_broker_away=is_broker_away
+    )
     cause, left = cause_of(situation), estimated(runs, record, now)
     return {
         **({"cause": cause.model_dump(exclude_none=True)} if cause is not None else {}),

@@ -56,13 +56,16 @@ async def list_all(request: web.Request) -> web.Response:
     records = await asyncio.to_thread(_open_records, page.items)
     tasks = await services(request).progress.unfinished_tasks(list(records.values()))
     runs = await views(request).earlier_runs.by_plan(records.values())
+    vim_names = await views(request).vim_names.by_id(one for each in records.values() for one in each.facts.vim_ids)
     now, root, is_away = context(request).clock.now(), api_root(request), not await views(request).is_broker_ready()
 
     def shown(stored: Stored) -> JsonObject:
         head = _summary(stored, record := records.get(stored.id), root)
         if record is None:
             return head
-        return head | found_of(record, tasks[stored.id], runs[record.plan], now, root, is_broker_away=is_away)
+        return head | found_of(
+            record, tasks[stored.id], runs[record.plan], now, root, vim_names=vim_names, is_broker_away=is_away
+        )
 
     items = await asyncio.to_thread(lambda: [shown(each) for each in page.items])
     return list_answer(request, asked, sequence, items, page.after)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.lcm import TERMINAL, OperationState
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
@@ -47,6 +47,7 @@ async def _view(request: web.Request) -> JsonObject:
     record = OccurrenceRecord.from_document(stored.body)
     tasks = await services(request).progress.operation_tasks(record)
     runs = (await views(request).earlier_runs.by_plan([record]))[record.plan]
+    names = {} if record.occ.operation_state in TERMINAL else await views(request).vim_names.by_id(record.facts.vim_ids)
     clean_up, is_away = await _clean_up(request, record), not await views(request).is_broker_ready()
     root, now = api_root(request), context(request).clock.now()
 
@@ -59,7 +60,7 @@ async def _view(request: web.Request) -> JsonObject:
         return {
             "sequence": sequence,
             **head_of(stored.body, root),
-            **found_of(record, tasks, runs, now, root, is_broker_away=is_away),
+            **found_of(record, tasks, runs, now, root, vim_names=names, is_broker_away=is_away),
             "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
             **({"warnings": warned} if warned else {}),
             **waits_of(record, tasks),

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
 from kubevnfm_lcm_api.views.shown_settings import SettingShown
+from kubevnfm_lcm_api.views.vim_names import VimNames
 
 
 class OperationEvents(Protocol):
@@ -34,6 +35,7 @@ class ViewServices:
     """The place in the event stream at this moment: asked before a state is read, it is what the stream goes on from."""
     operation_events: OperationEvents
     vims: Vims
+    vim_names: VimNames
     earlier_runs: EarlierRuns
     is_broker_ready: Callable[[], Awaitable[bool]]
     ends: OperationEnds

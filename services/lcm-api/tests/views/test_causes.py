@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.printable import printable
 from kubevnfm_lcm_api.lifecycle.core.granting import Granting
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -18,6 +19,7 @@ from kubevnfm_lcm_api.views.causes import Cause, Situation, cause_of, next_of
 from kubevnfm_lcm_api.views.causes.finding import fitting
 from kubevnfm_lcm_api.views.causes.rules import TABLE
 from kubevnfm_lcm_api.views.causes.wording import LONGEST
+from kubevnfm_lcm_api.views.vim_names import VimNames
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.problem import ProblemDetails
 from worlds.lcm_builders import NOW, a_cnf_draft, a_terminate_draft, an_instantiate_draft, an_operation, later
@@ -222,6 +224,40 @@ def test_the_reason_for_which_a_step_has_waited_is_deeper_than_its_deadline() ->
     )
     assert cause(late, over).code == "service-away"
     assert cause(late, waited).text == 'Heat of the VIM does not answer: "no answer in time".'
+
+
+def test_vims_and_packages_have_the_names_that_people_know() -> None:
+    record = running()
+    waiting = wait(record, "vim-unavailable", "Heat: no answer in time")
+    about = cause(record, waiting, vim_names={"vim-1": "edge-1"}).object
+    assert about is not None
+    assert (about.kind, about.name, about.vimId, about.vimName) == ("Vim", "edge-1", "vim-1", "edge-1")
+    of_server = failed(record, "stack-failed", "stack s: VDU1 (OS::Nova::Server): No valid host was found")
+    about = cause(of_server, vim_names={"vim-1": "edge-1"}).object
+    assert about is not None
+    assert (about.kind, about.name, about.vimName) == ("Server", "VDU1", "edge-1")
+    facts = record.facts.model_copy(update={"vnf_product_name": "Firewall"})
+    about = cause(failed(record.model_copy(update={"facts": facts}), "stack-refused", "no")).object
+    assert about is not None
+    assert (about.kind, about.name) == ("Package", "Firewall (vnfd-1)")
+
+
+async def test_a_vim_is_named_by_its_id_too_where_another_tenant_has_the_name() -> None:
+    class Registered:
+        names: ClassVar = {"vim-1": "edge", "vim-2": "edge", "vim-3": "core"}
+
+        async def get(self, vim_id: str) -> dict[str, str]:
+            if vim_id not in self.names:
+                raise NotFound(vim_id)
+            return {"name": self.names[vim_id]}
+
+        async def list(self, filters: dict[str, list[str]]) -> list[str]:
+            return [each for each in self.names.values() if each in filters["name"]]
+
+    names = VimNames(cast("Any", Registered()))
+    for _ in range(2):
+        found = await names.by_id(["vim-1", "vim-3", "vim-4"])
+        assert found == {"vim-1": "edge (vim-1)", "vim-3": "core"}
 
 
 def test_a_step_that_takes_more_than_twice_its_usual_time_is_slow() -> None:

@@ -60,7 +60,7 @@ SERVICES: Final = (
         "vim-refused",
         "https://keystone.example/v3: Keystone rejects the user, password, application credential or project",
         "vim-login-refused",
-        "The VIM refuses the login: user, password, application credential or project is wrong.",
+        "The VIM refuses the login: user, password, application credential or project is wrong or disabled.",
         "Vim vim-1",
     ),
     Case(

@@ -200,8 +200,9 @@ def _last(pattern: re.Pattern[str], text: str, until: int) -> re.Match[str] | No
 
 
 def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> CauseObject | None:
-    vims = situation.record.facts.vim_ids
-    vim = vims[0] if len(vims) == 1 else None
+    vnf = situation.record.facts
+    vim = vnf.vim_ids[0] if len(vnf.vim_ids) == 1 else None
+    vim_name = situation.vim_names.get(vim) if vim is not None else None
     kind, name, namespace = filled(rule.about, facts), facts.get(rule.named, ""), facts["namespace"]
     # A kind that the report names is in its spelling: "security group", "Subnet".
     kind = "".join(word[:1].upper() + word[1:] for word in kind.split())
@@ -216,12 +217,12 @@ def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> Cause
             "Pod": facts["pod_name"],
             "Machine": facts["node"],
             "Stack": facts["stack_name"],
-            "Vim": vim or "",
+            "Vim": vim_name or vim or "",
             "Nfvo": "NFVO",
             "Broker": "RabbitMQ",
             "Database": "MongoDB",
             "Service": facts["service"],
-            "Package": situation.record.facts.vnfd_id,
+            "Package": f"{named(vnf.vnf_product_name)} ({vnf.vnfd_id})" if vnf.vnf_product_name else vnf.vnfd_id,
         }
         name = of_kind.get(kind, "")
         # A pod that is not named stands for its workload, or its machine: kubeadm pulls images itself.
@@ -230,11 +231,13 @@ def _object(rule: Rule, facts: Mapping[str, str], situation: Situation) -> Cause
     if not kind or not name:
         return None
     in_cluster = bool(namespace) and kind not in _WITHOUT_NAMESPACE
+    is_in_vim = in_cluster or kind not in _OURS
     return CauseObject(
         kind=kind,
         name=name,
         namespace=namespace if in_cluster else None,
-        vimId=vim if in_cluster or kind not in _OURS else None,
+        vimId=vim if is_in_vim else None,
+        vimName=vim_name if is_in_vim else None,
     )
 
 

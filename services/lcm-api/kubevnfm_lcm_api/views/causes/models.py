@@ -15,8 +15,10 @@ class CauseObject(Shown):
     kind: str
     """Pod, Server, Stack, Machine, Volume, Vim, Nfvo, Broker, Service, Package ..."""
     name: str
+    """Its own name; of what people know by another one, that name: VIMs and packages."""
     namespace: str | None = None
     vimId: str | None = None  # noqa: N815  # as it is on the wire
+    vimName: str | None = None  # noqa: N815  # as it is on the wire
 
 
 class Cause(Shown):

@@ -23,5 +23,7 @@ class Situation:
     instance: InstanceRecord | None = None
     usual_s: Mapping[str, float] = field(default_factory=dict)
     """By the id of a step: how long its earlier runs took; none where that is not known."""
+    vim_names: Mapping[str, str] = field(default_factory=dict)
+    """By id, as far as they are known."""
     is_broker_away: bool = False
     """Whether this gateway has no connection to the message broker now."""

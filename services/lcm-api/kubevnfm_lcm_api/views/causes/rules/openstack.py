@@ -7,6 +7,16 @@ from typing import Final
 from kubevnfm_lcm_api.views.causes.rule import NAME, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
+_PATH: Final = r"^.{0,40}https?://[^\s/]{1,200}(?:/[a-z-]{1,40}){0,3}"
+_BY_PATH: Final = {
+    rf"{_PATH}/v2/(?:images|schemas|info)\b": "Glance",
+    rf"{_PATH}/v2\.1\b": "Nova",
+    rf"{_PATH}/v2\.0\b": "Neutron",
+    rf"{_PATH}/v[23]/[0-9a-f-]{{32,36}}/": "Cinder",
+    rf"{_PATH}/v3(?:/(?:auth|users|projects|roles|regions|OS-TRUST)\b|$|[:\s])": "Keystone",
+    "": "another service of the cloud",
+}
+"""The services by the paths that Heat calls there."""
 _RAISE: Final = "Raise the quota of the project, or free resources in it"
 
 OPENSTACK: Final = (
@@ -49,7 +59,7 @@ OPENSTACK: Final = (
     rule(
         "no-valid-host",
         "Nova finds no compute host for the server[ {resource_name}]: none has room for the flavor, or fits its zone and groups.",
-        "Free or add compute hosts, or name another flavor or zone; the scheduler's log has its filters",
+        "Free or add compute hosts, or name another flavor or zone; the scheduler's log has its filters, and whether it reaches Placement",
         text=r"[Nn]o valid host (?:was )?found|NoValidHost",
     ),
     rule(
@@ -164,10 +174,11 @@ OPENSTACK: Final = (
     ),
     rule(
         "vim-away",
-        "Heat did not reach another service of the cloud at {url}[, for the resource {resource_name}].",
+        "Heat did not reach {why} at {url}[, for the resource {resource_name}].",
         "Look at that service of the VIM, and at the network between it and Heat",
         text=r"Unable to establish connection to (?P<url>https?://[^\s/]{1,200})",
         about="Vim",
+        words=_BY_PATH,
     ),
     rule(
         "volume-error",
@@ -177,9 +188,15 @@ OPENSTACK: Final = (
     ),
     rule(
         "server-error",
-        "Nova fails by an error of its own at the server[ {resource_name}]: {fault}.",
-        "Look at the log of nova-api, and at what it reaches (Neutron, Keystone, its data base)",
-        text=r"Unexpected API Error\. Please report this.{0,300}?<class '(?:\w{1,60}\.){0,6}(?P<fault>\w{1,100})'>",
+        "Nova cannot use another service of the cloud for the server[ {resource_name}] (Placement, Neutron, Cinder): {fault}.",
+        "Look at these services, at their endpoints in the catalogue, and at the log of nova-api",
+        text=r"Unexpected API Error\. Please report this.{0,300}?<class '(?:openstack|keystoneauth1)\.exceptions\.(?:\w{1,60}\.){0,3}(?P<fault>\w{1,100})'>",
+    ),
+    rule(
+        "server-error",
+        "Nova fails by an error of its own at the server[ {resource_name}][: {fault}].",
+        "Look at the log of nova-api, and at what it reaches (Placement, Neutron, Keystone, its data base)",
+        text=r"Unexpected API Error\. Please report this(?:.{0,300}?<class '(?:\w{1,60}\.){0,6}(?P<fault>\w{1,100})'>)?",
     ),
     rule(
         "server-error",
@@ -198,7 +215,7 @@ OPENSTACK: Final = (
     rule(
         "vim-role-missing",
         "Heat cannot act for the user of the VIM: the user lacks a role in the project that Heat passes on (trusts).",
-        "Give the user of the VIM the role in the project, then retry",
+        "Give the user of the VIM the role in the project",
         text=r"Missing required credential: roles",
         about="Vim",
     ),
