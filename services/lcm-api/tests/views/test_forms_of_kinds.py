@@ -19,6 +19,9 @@ from kubevnfm_lab.kubernetes.pki import Authority
 from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.views.forms.kinds import KINDS
+from kubevnfm_lcm_api.views.forms.schemas import request_schema
+from kubevnfm_lcm_api.views.forms.texts import TEXTS
+from kubevnfm_sol import lcm
 from kubevnfm_vim_registry.domain import requests
 from kubevnfm_vim_registry.domain.forms import vim_forms
 from worlds.lcm_world import World
@@ -160,6 +163,25 @@ def read(kind: str, body: Any) -> None:
 def read_link(body: Any) -> None:
     wanted = parsed(LinkRequest, body)
     read_spec(wanted.type, wanted.spec)
+
+
+def test_each_attribute_of_each_form_has_a_text() -> None:
+    """API-163: those of SOL003 name the clause, and what the built-in texts name exists."""
+    kinds = [kind.model for kind in KINDS.values() if kind.model is not None]
+    models = [*vars(lcm).values(), *kinds]
+    requests_ = [
+        one for one in models if isinstance(one, type) and one.__name__.endswith(("Request", "Patch", "Kubeconfig"))
+    ]
+    forms = {one.__name__: request_schema(one) for one in dict.fromkeys(requests_)}
+    assert len(forms) > 20
+    types = {name: each for form in forms.values() for name, each in form.get("$defs", {}).items()} | forms
+    named = {
+        (name, attribute): each for name, one in types.items() for attribute, each in one.get("properties", {}).items()
+    }
+    assert [place for place, each in named.items() if not each.get("description")] == []
+    assert named["ScaleVnfRequest", "aspectId"]["description"].endswith(" (SOL003 5.5.2.5)")
+    known = {attribute for _, attribute in named} | {f"{name}.{attribute}" for name, attribute in named}
+    assert set(TEXTS) - known == set()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from kubevnfm_secrets.secret import SEALED_KEY
 from kubevnfm_sol.base import SolType
 from pydantic import BaseModel
 
+from kubevnfm_lcm_api.views.forms.texts import add_texts
+
 DEFS: Final = "$defs"
 _OPEN: Final = frozenset({"VimConnectionInfo"})
 """Types in which unknown attributes are a warning."""
@@ -43,7 +45,11 @@ def request_schema(model: type[BaseModel]) -> JsonObject:
 def _schema_of(model: type[BaseModel]) -> JsonObject:
     is_part = issubclass(model, Part)
     found = model.model_json_schema(schema_generator=FormSchema if is_part else DescribedSchema)
+    about = {name: str(each.get("description", "")) for name, each in found.get(DEFS, {}).items()}
+    about[model.__name__] = str(found.get("description", ""))
     found = tidied(found)
+    for name, each in ((model.__name__, found), *found.get(DEFS, {}).items()):
+        add_texts(name, each, about[name])
     if issubclass(model, SolType):
         closed = {name: each for name, each in found.get(DEFS, {}).items() if name not in _OPEN}
         for each in (found, *closed.values()):
