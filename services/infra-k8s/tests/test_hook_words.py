@@ -10,6 +10,7 @@ from kubevnfm_infra_k8s.domain.hooks.words import last_words
 from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.verdicts import in_progress
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
 from kubevnfm_infra_k8s.domain.watching.stuck_pods import StuckPods
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_secrets import Mask
@@ -26,8 +27,7 @@ class PodsOf:
         self.read: list[tuple[str, str, bool]] = []
 
     async def list(self, resource: Resource, **_: Any) -> Sequence[Body]:
-        assert resource == PODS
-        return self.pods
+        return self.pods if resource == PODS else []
 
     async def pod_log(self, pod: ObjectKey, *, container: str, is_previous: bool = False) -> str:
         self.read.append((pod.name, container, is_previous))
@@ -74,3 +74,11 @@ async def test_a_container_that_ends_again_and_again_is_named_with_its_last_line
         )
         assert found[key].message.endswith("it last ended with exit code 2: no login with ***")
     assert cluster.read == [("web", "c", True)]
+
+
+async def test_what_a_cluster_says_cannot_change_the_terminal_of_a_reader() -> None:
+    """CR-025: a container chooses the message of its end, and a controller the one of a condition."""
+    key, cluster = ObjectKey("batch/v1", "Job", "n", "h"), PodsOf([], {}, ["swordfish-10"])
+    message = "\x1b]0;title\x07no \x1b[31mlogin\x1b[0m with swordfish-10\r"
+    found: Any = cluster
+    assert await not_ready(found, "i1", {key: in_progress(message)}, {}) == "Job n/h: no login with ***\ufffd"

@@ -17,8 +17,11 @@ from kubevnfm_vim_registry.domain.record import VimRecord
 
 _FRESH_S: Final = 60.0
 _KEPT_S: Final = 3600.0
-_MOST: Final = 256
-"""VIMs whose capacity is kept."""
+_MOST_VIMS: Final = 10_000
+_MOST_NODES: Final = 50_000
+"""Nodes that are kept, of all VIMs together: a large cluster has 5,000. Those that are dropped are read again after a minute."""
+_MOST_READINGS: Final = 256
+"""Those that run or wait; a further one begins for a later caller."""
 _LONGEST_S: Final = 20.0
 """The time limit for the calls to one VIM: those of 5,000 nodes take some seconds."""
 _REASON_BYTES: Final = 512
@@ -39,8 +42,8 @@ class Capacities:
     def __init__(self, probes: CapacityProbes, clock: Clock, *, at_a_time: int) -> None:
         self._probes, self._clock = probes, clock
         self._places = asyncio.Semaphore(at_a_time)
-        self._fresh: TTLCache[tuple[str, str], bool] = TTLCache(_MOST, ttl=_FRESH_S)
-        self._kept: TTLCache[str, KnownCapacity] = TTLCache(_MOST, ttl=_KEPT_S)
+        self._fresh: TTLCache[tuple[str, str], bool] = TTLCache(_MOST_VIMS, ttl=_FRESH_S)
+        self._kept: TTLCache[str, KnownCapacity] = TTLCache(_MOST_VIMS + _MOST_NODES, ttl=_KEPT_S, getsizeof=_size)
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def known(self, vim: VimRecord) -> KnownCapacity:
@@ -68,7 +71,7 @@ class Capacities:
         key = (vim.id, vim.updated_at)
         if key in self._running:
             return self._running[key]
-        if key in self._fresh or vim.status == "UNREACHABLE" or len(self._running) >= _MOST:
+        if key in self._fresh or vim.status == "UNREACHABLE" or len(self._running) >= _MOST_READINGS:
             return None
         task = asyncio.create_task(self._read(key, vim), name=f"capacity of {vim.id}")
         self._running[key] = task
@@ -89,3 +92,8 @@ class Capacities:
                 found = KnownCapacity(seen)
             self._kept[vim.id] = found
             self._fresh[key] = True
+
+
+def _size(known: KnownCapacity) -> int:
+    # One with more nodes than there is room for would not be kept at all.
+    return 1 + min(len(known.seen.nodes) if known.seen is not None else 0, _MOST_NODES)

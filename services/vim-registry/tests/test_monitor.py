@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -24,8 +25,10 @@ from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret
-from kubevnfm_vim_registry.domain.capacity import cluster_capacity, quotas_of
+from kubevnfm_vim_registry.capacities import Capacities
+from kubevnfm_vim_registry.domain.capacity import SeenCapacity, cluster_capacity, quotas_of
 from kubevnfm_vim_registry.domain.expiry import first_expiry
+from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.settings import Settings
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.set_clock import SetClock
@@ -243,6 +246,30 @@ async def test_a_regions_access_data_that_expire_are_published_once_a_day(
         event = world.events.data[-1]
         assert isinstance(event, VimCredentialsExpiring)
         assert (event.vim_id, event.name, event.days_left) == (region.vim_id, "op/edge", int(days_before))
+
+
+class CountedCapacity:
+    """Answers at once, and counts."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def capacity(self, vim: VimRecord, *, as_of: str) -> SeenCapacity:
+        self.asked.append(vim.id)
+        return SeenCapacity(VimCapacity(as_of=as_of, nodes=1))
+
+
+async def test_the_capacities_of_many_vims_are_read_once_a_minute_each(clock: SetClock) -> None:
+    """A list that is asked for again and again, as by an open page, calls no VIM for what was read a moment ago."""
+    probe, now = CountedCapacity(), "2026-01-01T00:00:00Z"
+    capacities = Capacities({"kubernetes": probe, "openstack": probe}, clock, at_a_time=64)
+    facts = {"tenant_id": "t", "type": "kubernetes", "auth_url": "https://a", "created_at": now, "updated_at": now}
+    vims = [VimRecord.model_validate({"id": f"v{number}", "name": f"v{number}", **facts}) for number in range(600)]
+    for _ in range(5):
+        known = [capacities.known(each) for each in vims]
+        await asyncio.gather(*(capacities.read(each, longest_s=5) for each in vims))
+    assert all(each.seen is not None for each in known)
+    assert sorted(probe.asked) == sorted(each.id for each in vims)
 
 
 async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(

@@ -63,7 +63,26 @@ def _are_container_statuses(value: Any) -> bool:
         _are_objects(value)
         and all(_have(_is_object, value, *path) for path in (("state",), ("state", "waiting")))
         and _have(_is_text, value, "state", "waiting", "reason")
+        and _have(_is_number, value, "restartCount")
     )
+
+
+def _are_owners(value: Any) -> bool:
+    return _are_objects(value) and all(_have(_is_text, value, name) for name in ("uid", "kind", "name"))
+
+
+def _are_managers(value: Any) -> bool:
+    return _are_objects(value) and all(_have(_is_text, value, name) for name in ("manager", "apiVersion"))
+
+
+def _are_templates(value: Any) -> bool:
+    return _are_objects(value) and all(
+        _have(_is_map_of_texts, value, "metadata", name) for name in ("labels", "annotations")
+    )
+
+
+def _are_ports(value: Any) -> bool:
+    return _are_objects(value) and _have(_is_number, value, "nodePort")
 
 
 def _is_pod_spec(value: Any) -> bool:
@@ -89,7 +108,7 @@ def _is_pod_spec(value: Any) -> bool:
     return all(_have(_is_object, [*(volumes or []), *inner], ref) for ref in _REFERENCES)
 
 
-_LISTS: Final = ("initContainers", "containers", "volumes")
+_LISTS: Final = ("initContainers", "containers", "volumes", "schedulingGates", "readinessGates")
 _REFERENCES: Final = ("configMap", "secret", "configMapRef", "secretRef", "configMapKeyRef", "secretKeyRef")
 _Check = tuple[tuple[str, ...], Callable[[Any], bool], str]
 _EVERY: Final[tuple[_Check, ...]] = (
@@ -106,7 +125,8 @@ _EVERY: Final[tuple[_Check, ...]] = (
     (("metadata", "labels"), _is_map_of_texts, "an object of texts"),
     (("metadata", "annotations"), _is_map_of_texts, "an object of texts"),
     (("metadata", "finalizers"), _are_texts, "a list of texts"),
-    (("metadata", "ownerReferences"), _are_objects, "a list of objects"),
+    (("metadata", "ownerReferences"), _are_owners, "a list of owners"),
+    (("metadata", "managedFields"), _are_managers, "a list of managers"),
 )
 """Members of each object (ObjectMeta)."""
 _BUILT_IN: Final[tuple[_Check, ...]] = (
@@ -115,6 +135,7 @@ _BUILT_IN: Final[tuple[_Check, ...]] = (
     (("binaryData",), _is_object, "an object"),
     (("involvedObject",), _is_object, "an object"),
     (("spec",), _is_object, "an object"),
+    (("spec", "replicas"), _is_number, "a number"),
     (("spec", "template"), _is_object, "an object"),
     (("spec", "template", "metadata"), _is_object, "an object"),
     (("spec", "template", "metadata", "annotations"), _is_map_of_texts, "an object of texts"),
@@ -123,6 +144,8 @@ _BUILT_IN: Final[tuple[_Check, ...]] = (
     (("spec", "updateStrategy", "rollingUpdate", "partition"), _is_number, "a number"),
     (("spec", "claimRef"), _is_object, "an object"),
     (("spec", "storageClassName"), _is_text, "a text"),
+    (("status", "replicas"), _is_number, "a number"),
+    (("status", "desiredNumberScheduled"), _is_number, "a number"),
     (("status", "phase"), _is_text, "a text"),
     (("status", "conditions"), _are_objects, "a list of objects"),
     (("status", "initContainerStatuses"), _are_container_statuses, "a list of container statuses"),
@@ -132,6 +155,8 @@ _BUILT_IN: Final[tuple[_Check, ...]] = (
 """Members of the kinds of Kubernetes itself."""
 _OF_KIND: Final[Mapping[str, tuple[_Check, ...]]] = {
     "Pod": ((("spec",), _is_pod_spec, "the specification of a pod"),),
+    "Service": ((("spec", "ports"), _are_ports, "a list of ports"),),
+    "StatefulSet": ((("spec", "volumeClaimTemplates"), _are_templates, "a list of claims"),),
     "CustomResourceDefinition": ((("spec", "versions"), _are_objects, "a list of objects"),),
 }
 

@@ -85,12 +85,12 @@ async def _what_would_go(wait: ReadinessWait, wanted: Wanted, present: Body) -> 
     if field_at(present, "metadata", "generation") != field_at(present, "status", "observedGeneration"):
         return "its controller has not seen yet that its claims stay"
     claims = await cluster.list(CLAIMS, namespace=wanted.key.namespace)
-    owned = [each for each in claims if uid in {owner["uid"] for owner in _owners(each)}]
+    owned = [each for each in claims if uid in {owner.get("uid") for owner in _owners(each)}]
     for each in owned:
         metadata = {
             "uid": uid_of(each),
             "resourceVersion": field_at(each, "metadata", "resourceVersion"),
-            "ownerReferences": [owner for owner in _owners(each) if owner["uid"] != uid] or None,
+            "ownerReferences": [owner for owner in _owners(each) if owner.get("uid") != uid] or None,
         }
         with suppress(ObjectRefused):  # it has changed meanwhile
             await cluster.patch(CLAIMS, CLAIMS.key(each), {"metadata": metadata})

@@ -22,6 +22,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     Body,
     ObjectKey,
     Resource,
+    field_at,
     name_of,
 )
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -114,8 +115,12 @@ async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts,
             bodies[namespace, name_of(body)] = body
     found: list[ServiceFacts] = []
     for key in keys:
-        spec = bodies.get((key.namespace, key.name), {}).get("spec") or {}
-        if spec.get("type") == "NodePort":
-            ports = tuple(int(port["nodePort"]) for port in spec.get("ports") or [] if port.get("nodePort"))
-            found.append(ServiceFacts(namespace=key.namespace, name=key.name, node_ports=ports))
+        body = bodies.get((key.namespace, key.name), {})
+        if field_at(body, "spec", "type") == "NodePort":
+            found.append(ServiceFacts(namespace=key.namespace, name=key.name, node_ports=node_ports_of(body)))
     return tuple(found)
+
+
+def node_ports_of(service: Body) -> tuple[int, ...]:
+    """Return the ports that a Service has on each node."""
+    return tuple(port["nodePort"] for port in field_at(service, "spec", "ports") or [] if port.get("nodePort"))

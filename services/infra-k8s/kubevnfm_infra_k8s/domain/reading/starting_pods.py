@@ -27,12 +27,12 @@ def standing_of_pod(pod: Body) -> str:
 def _waits(pod: Body) -> Iterator[str]:
     # A side-car is an init container that goes on.
     sidecars = {
-        each.get("name")
+        str(each.get("name"))
         for each in field_at(pod, "spec", "initContainers") or ()
         if each.get("restartPolicy") == "Always"
     }
     for container in field_at(pod, "status", "initContainerStatuses") or ():
-        name, state = container.get("name"), container.get("state") or {}
+        name, state = str(container.get("name")), container.get("state") or {}
         yield from _ended(container)
         if name not in sidecars and state.get("running"):
             yield f"container {name}: InitContainerRunning"

@@ -172,7 +172,9 @@ class TerminationRun(DeletionRun):
         owner = owner_uid(body)
         if not uids or not owner or owner in uids:
             return owner in uids
-        name = next(each["name"] for each in field_at(body, "metadata", "ownerReferences") if each.get("uid") == owner)
+        name = next(
+            each.get("name") for each in field_at(body, "metadata", "ownerReferences") if each.get("uid") == owner
+        )
         place = str(field_at(body, "metadata", "namespace"))
         key = ObjectKey(REPLICA_SETS.api_version, REPLICA_SETS.kind, place, str(name))
         replica_set = await self.cluster.get_metadata(REPLICA_SETS, key)

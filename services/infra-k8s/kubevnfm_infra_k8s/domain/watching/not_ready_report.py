@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
@@ -33,7 +34,7 @@ async def not_ready(
     warnings = open_warnings(events)
     made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
     return "; ".join(
-        f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ())))}"
+        f"{key}: {printable(cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ()))))}"
         for key in left
     )
 

@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, machine_now
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.domain import step_warnings
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
@@ -152,7 +153,8 @@ class ReadinessWait:
                 is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
                 verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
                 verdicts = {
-                    key: replace(each, message=self.cluster.masked(each.message)) for key, each in verdicts.items()
+                    key: replace(each, message=printable(self.cluster.masked(each.message)))
+                    for key, each in verdicts.items()
                 }
                 waiting = {
                     str(key): each.message or each.status for key, each in verdicts.items() if not each.is_current

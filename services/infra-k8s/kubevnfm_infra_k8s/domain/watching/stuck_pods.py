@@ -141,10 +141,9 @@ class StuckPods:
 
     async def _last_line(self, pod: Body, trouble: str) -> str:
         """Return the last line that a container has logged before it ended; "" if its end says one, or the log cannot be read."""
-        container = _crashed(pod)
-        if container is None or field_at(container, "lastState", "terminated", "message"):
+        end = last_end_of(pod)
+        if end is None:
             return ""
-        end = (uid_of(pod), str(container.get("name")), int(container.get("restartCount") or 0))
         if end not in self._lines:
             if len(self._lines) >= _MOST_LINES:
                 return ""
@@ -184,6 +183,14 @@ def _warned(events: Sequence[Body], late: Mapping[ObjectKey, Body]) -> Mapping[O
             key, name = by_uid[uid]
             reasons[key] = f"pod {name}: {event.get('reason', '')}: {event.get('message', '')}"
     return reasons
+
+
+def last_end_of(pod: Body) -> tuple[str, str, int] | None:
+    """Return the pod, the name and the number of starts of the container that ends again and again; None: its end says why, or there is none."""
+    container = _crashed(pod)
+    if container is None or field_at(container, "lastState", "terminated", "message"):
+        return None
+    return uid_of(pod), str(container.get("name")), container.get("restartCount") or 0
 
 
 def _crashed(pod: Body) -> Body | None:
