@@ -297,6 +297,7 @@ async def test_a_redirect_is_not_followed(worlds: WORLDS, nfvo: StubNfvo) -> Non
         await world.sample()
         occ = await world.reached(await world.instantiate(await world.create()), "ROLLED_BACK")
         assert occ["error"]["detail"].endswith("the NFVO answered 307")
+        assert (await cause_of(world, occ["id"]))["code"] == "nfvo-faulty"
     assert nfvo.polls == []
 
 

@@ -118,6 +118,7 @@ def _grant(situation: Situation) -> Iterator[Evidence]:
 
 
 def _slow(situation: Situation) -> Iterator[Evidence]:
+    said: dict[str, str] | None = None
     for step in situation.record.running:
         usual_s = situation.usual_s.get(step.id)
         if usual_s is None or step.started_at is None:
@@ -125,9 +126,10 @@ def _slow(situation: Situation) -> Iterator[Evidence]:
         spent_s = (situation.now - datetime.fromisoformat(step.started_at)).total_seconds()
         if spent_s <= max(usual_s * _SLOW_FACTOR, usual_s + _SLOW_S):
             continue
-        said = (str(task.get("message") or "") for task in reversed(situation.tasks) if task.get("step") == step.id)
+        if said is None:  # the newest message of each step: looked for once, as steps and tasks may be thousands
+            said = {str(task.get("step")): text for task in situation.tasks if (text := str(task.get("message") or ""))}
         facts = {"elapsed": duration(spent_s), "usual": duration(usual_s)}
-        yield Evidence("slow", next(filter(None, said), ""), step, since=step.started_at, is_wait=True, facts=facts)
+        yield Evidence("slow", said.get(step.id, ""), step, since=step.started_at, is_wait=True, facts=facts)
 
 
 def _without_step(detail: str, step: PlannedStep | None) -> str:

@@ -13,6 +13,22 @@ _LOOK: Final = "Look at the VIM, and at the network between it and this manager"
 OUTSIDE: Final = (
     # --- NFVO
     rule(
+        "nfvo-faulty",
+        "The NFVO answers the request for a grant with status {status}, which decides nothing.",
+        "Look at the NFVO and its log",
+        code="nfvo-away",
+        text=r"the NFVO answered (?P<status>\d{3})\b",
+        about="Nfvo",
+    ),
+    rule(
+        "nfvo-faulty",
+        "The NFVO did not decide about the grant in time: it answered with status {status}.",
+        "Look at the NFVO and its log, then send the request of the operation again",
+        code="grant-timeout",
+        text=r"last failure: the NFVO answered (?P<status>\d{3})\b",
+        about="Nfvo",
+    ),
+    rule(
         "nfvo-away",
         "The NFVO does not answer the request for a grant: {said}",
         "Look at the NFVO, and at the address and credentials in the settings",
@@ -142,10 +158,17 @@ SERVICES: Final = (
         about="Vim",
     ),
     rule(
+        "vim-limits",
+        "{api} of the VIM takes no more requests of this manager now.",
+        "Nothing, it is asked again; if it lasts, look at the limits of requests in the cloud",
+        text=rf"{_OPENSTACK}(?: \((?:https?://)[^)]{{1,300}}\))?: (?:answered )?429\b",
+        about="Vim",
+    ),
+    rule(
         "vim-faulty",
         "{api} of the VIM reports a fault of its own: {said}",
         "Look at the service of the VIM and its log",
-        text=rf"{_OPENSTACK}(?: \((?:https?://)[^)]{{1,300}}\))?: (?P<said>(?:answered )?(?:5\d\d|429)\b.{{0,250}})",
+        text=rf"{_OPENSTACK}(?: \((?:https?://)[^)]{{1,300}}\))?: (?P<said>(?:answered )?5\d\d\b.{{0,250}})",
         about="Vim",
     ),
     rule(

@@ -7,6 +7,10 @@ from typing import Final
 from kubevnfm_lcm_api.views.causes.rule import rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
+_RECEIVER: Final = (
+    r"(?:https?://(?P<receiver>(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s/:]{1,253})(?::\d{1,5})?)\S{0,2000}?: )?"
+    rf"(?:the receiver answered )?{_SAID}"
+)
 
 WORKLOAD_CLUSTERS: Final = (
     rule(
@@ -45,34 +49,40 @@ WORKLOAD_CLUSTERS: Final = (
     ),
     rule(
         "callback-refused",
-        "The receiver refuses the credentials of the workload cluster: {said}",
+        "The receiver[ {receiver}] refuses the call-back about the workload cluster: {said}",
         "Correct the keys or the receiver (docs/credentials-receiver.md)",
         code="callback-refused",
-        text=r"\n\| (?P<said>[^\n]{1,200})|: (?P<said2>.{1,250})",
+        text=_RECEIVER,
         about="Receiver",
+        named="receiver",
     ),
     rule(
         "callback-not-received",
-        "The receiver has not accepted the credentials of the workload cluster: {said}",
+        "The receiver[ {receiver}] has not accepted the call-back about the workload cluster: {said}",
         "Look at the receiver, and at the way to it",
         code="callback-unreachable",
-        text=r"\n\| (?P<said>[^\n]{1,200})|: (?P<said2>.{1,250})",
+        text=_RECEIVER,
         about="Receiver",
+        named="receiver",
     ),
     rule(
         "callback-not-received",
-        "The receiver does not accept the credentials of the workload cluster yet: {said}",
+        "The receiver does not accept the call-back about the workload cluster yet: {said}",
         "Look at the receiver, and at the way to it",
-        text=r"waits since \S{1,40} for the receiver \([^)]{1,120}\): try \d{1,4}, after \d{1,9} s: (?P<said>.{1,250}?)(?:; next try|$)",
-        about="Receiver",
+        text=r"waits since \S{1,40} for the receiver \([^)]{1,120}\): try \d{1,4}, after \d{1,9} s: (?:the receiver answered )?(?P<said>.{1,250}?)(?:; next try|$)",
     ),
     rule(
-        "callback-not-received",
-        "No credentials of the workload cluster have arrived: {said}",
-        "See that the script of the package sends them, and to this receiver",
-        code="credentials-missing callback-not-configured",
+        "callback-not-configured",
+        "No call-back about the workload cluster can be sent: {said}",
+        "Set receiver_url and callback_master_keys of mgmt-executor (docs/credentials-receiver.md)",
+        code="callback-not-configured",
         text=_SAID,
-        about="Receiver",
+    ),
+    rule(
+        "credentials-missing",
+        "The receiver of this manager has no credentials of the workload cluster: they were erased, or sent to another receiver.",
+        "Have them sent to this receiver; with a receiver of your own, set capi.register_vim to false in the next request",
+        code="credentials-missing",
     ),
     rule(
         "workload-cluster-late",
