@@ -427,7 +427,7 @@ lock_holder() { # sets $lock, the first lock that a process holds, and $holder, 
   inodes=$(stat -c %i "${locks[@]}" 2>/dev/null) || true # some may be missing
   mapfile -t held 2>/dev/null </proc/locks || true
   for line in "${held[@]}"; do
-    # Another file system may have the same inode. Who waits for a lock is listed with an arrow.
+    # Another file system may have the same inode. A process that waits for a lock is listed with an arrow.
     [[ $line =~ ^[0-9]+:\ +[A-Z]+\ +[A-Z]+\ +[A-Z]+\ +([0-9]+)\ +[0-9a-f]+:[0-9a-f]+:([0-9]+)\  ]] || continue
     holder=${BASH_REMATCH[1]} inode=${BASH_REMATCH[2]}
     [[ $'\n'$inodes$'\n' == *$'\n'$inode$'\n'* ]] || continue
