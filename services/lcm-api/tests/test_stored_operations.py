@@ -28,14 +28,14 @@ from worlds.stored_replay import cancel, differences, is_cancellable, replay, se
 
 
 def one_way(number: int, case: Case) -> list[str]:
-    """Return one way in which every third case is led to its end: another one than for its neighbours.
+    """Return one way in which every fifth case is led to its end: another one than for the next of them.
 
     A case is the moment after one write, so its neighbour is the same step a little later.
     """
-    if number % 3:
+    if number % 5:
         return []
     ways = sorted(case.ends)
-    return [ways[(number // 3) % len(ways)]]
+    return [ways[(number // 5) % len(ways)]]
 
 
 def other_ways(number: int, case: Case) -> list[str]:
