@@ -10,10 +10,10 @@ from clouds.cloud_faults import CloudFaults
 from clouds.lab_process import LabControl
 from clouds.machine_vnfs import built, machines, servers_of
 from patience import until
-from servers.wirings import in_six
+from servers.wirings import deep_in_single
 
 
-@in_six
+@deep_in_single
 async def test_a_stack_deleted_by_hand_is_noticed_and_a_heal_builds_it_again(
     user: User, v1: User, lab: LabControl
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from patience import until
-from servers.wirings import in_six
+from servers.wirings import deep_in_single, in_six
 
 _JOIN = r'The task join on machine worker\d+ failed: kubeadm join to \S+ ended with exit code 1: ".*"\.'
 
@@ -40,7 +40,7 @@ async def _is_gone(lab: LabControl, instance_id: str) -> None:
     await until(gone)
 
 
-@in_six
+@deep_in_single
 async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_nodes_alone(
     user: User, lab: LabControl
 ) -> None:

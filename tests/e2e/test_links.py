@@ -14,7 +14,7 @@ from clouds.lab_process import LabControl
 from clusters.masters import kubectl
 from packages.package_variants import variant
 from patience import until_true
-from servers.wirings import in_six
+from servers.wirings import deep_in_single
 from worlds.link_world import definition
 
 LINKS = "/multicloud/v1/virtual-links"
@@ -69,7 +69,7 @@ async def killed_in(user: User, vnf_id: str, task: str, body: Mapping[str, Any])
     assert view["state"] == "COMPLETED", view
 
 
-@in_six
+@deep_in_single
 async def test_a_link_is_shared_degraded_repaired_and_removed(user: User, lab: LabControl, tmp_path: Path) -> None:
     """MC-060, MC-069, MC-084, MC-086, MC-087, MC-090, MC-098, MC-099."""
     cluster_id = await user.create(await user.sample("cluster"))

@@ -27,7 +27,7 @@ from packages.vm_packages import (
 )
 from patience import until
 from real.real_cloud import RealCloud, connected
-from servers.wirings import in_six
+from servers.wirings import deep_in_single, in_six
 
 CP = "VDU1_CP1"
 STORAGE = "tacker_extension_heal_include_block_storage"
@@ -473,7 +473,7 @@ def vdus(shown: dict[str, Any]) -> list[str]:
     return sorted(one["vduId"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"])
 
 
-@in_six
+@deep_in_single
 async def test_a_vnf_goes_back_to_its_snapshot(user: User, lab: LabControl, tmp_path: Path) -> None:
     """API-171, API-172, API-173, API-174."""
     cloud = await asyncio.to_thread(connected, user.installation.lab.vim())

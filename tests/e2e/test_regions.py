@@ -8,13 +8,13 @@ from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clusters.kubeconfigs import admin_kubeconfig
 from packages.region_vnf import comes_up_is_scaled_and_goes, hands_over_a_volume
-from servers.wirings import in_six
+from servers.wirings import deep_in_single
 
 REGIONS = "/multicloud/v1/cloud-regions"
 VOLUMES = "/multicloud/v1/persistent-volumes"
 
 
-@in_six
+@deep_in_single
 async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:

@@ -35,4 +35,4 @@ All others run in one process; in six they are ``deep``.
 deep_in_single: Final = pytest.mark.parametrize(
     "installation", variants(every_run=lambda wiring: wiring == "six"), indirect=True
 )
-"""For a long test of what only several processes have: messages on a broker, a log of each."""
+"""For a long test of what only several processes have, such as messages on a broker, or of a story whose parts other tests show in one process."""
