@@ -75,7 +75,7 @@ down: .venv/.ready ## Stops what `make up` started
 	@PYTHONPATH=tests/support $(BIN)/python -m servers.six_processes down
 
 test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients`, `etsi` or `page`; ends with what was left out or skipped
-	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+	@$(PYTEST) -rs --durations 20 --durations-min 10 --leave-out-unchanged -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 record-passed: samples servers ## Runs the tests of other programs (lab, sandbox, attacks, generated requests); `make test` leaves out what passes until it changes
 	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
