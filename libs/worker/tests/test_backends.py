@@ -117,6 +117,27 @@ async def test_a_disk_that_hangs_takes_one_thread_and_is_named(
         assert "is nearly full" in trouble.text
 
 
+async def test_a_report_that_cannot_be_made_is_not_the_last_one(
+    store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, thread = asyncio.Event(), threading.Thread
+
+    async def hear(_: Envelope[Message]) -> None:
+        heard.set()
+
+    def refused(*_: object, **__: object) -> threading.Thread:
+        monkeypatch.setattr(threading, "Thread", thread)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading, "Thread", refused)
+    monkeypatch.setattr(reports, "EVERY_S", 0.01)
+    async with InProcessBus(RING) as bus, bus.watch_events(SERVICE_STATES, hear), asyncio.timeout(30):
+        backends = Backends(bus, store, RING)
+        backends.process.folders.append(tmp_path)
+        async with reporting(backends):
+            await heard.wait()
+
+
 def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,13 +85,14 @@ async def show(request: web.Request) -> web.Response:
     sequence = known.sequence()
     shown = ServicesView(
         sequence=sequence,
-        services=[_service(each) for each in await known.siblings.services()],
+        services=[shown_service(each) for each in await known.siblings.services()],
         settings=list(known.settings()),
     )
     return web.json_response(text=shown.model_dump_json(exclude_none=True))
 
 
-def _service(seen: SeenService) -> ServiceShown:
+def shown_service(seen: SeenService) -> ServiceShown:
+    """Return a service as the view shows it."""
     health, text = _judged(seen)
     return ServiceShown(
         name=seen.name,
@@ -131,7 +132,9 @@ def _judged(seen: SeenService) -> tuple[Health, str | None]:
 
 
 def _troubles(processes: Sequence[SeenProcess]) -> str:
-    texts = dict.fromkeys(line(each.text) for process in processes for each in process.report.troubles)
+    """Return what processes that report lack: what one has lacked that does not, nothing is known of now."""
+    reporting = [each for each in processes if each.state in {"ready", "not-ready"}]
+    texts = dict.fromkeys(line(each.text) for process in reporting for each in process.report.troubles)
     return " ".join(texts)
 
 

@@ -11,6 +11,7 @@ from kubevnfm_events.contract import services
 from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import SeenService, Siblings
+from kubevnfm_lcm_api.views.processes import shown_service
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
 from patience import until_true
 from pydantic import SecretStr, ValidationError
@@ -119,7 +120,7 @@ async def test_a_gateway_that_hears_nothing_says_that_it_knows_nothing() -> None
 
 
 async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
-    """And thousands of reports of processes that are no more are not kept."""
+    """And hundreds of reports of processes that are no more are not kept."""
     site = Site()
     await site.hear(site.own, report("m1", "mgmt-executor", troubles=(SANDBOX,)))
     await site.pass_s(10)
@@ -128,13 +129,25 @@ async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
     await site.pass_s(10, broken)
     seen = await site.service("mgmt-executor")
     assert (seen.state, seen.since) == ("not-ready", START + timedelta(seconds=10))
-    for number in range(1000):
+    for number in range(250):
         await site.hear(report(f"x{number}", "vim-registry", pid=number + 1))
     await site.hear(report("m1", "vim-registry"), report("m1", "vim-registry", has_ended=True))
     assert len((await site.service("vim-registry")).processes) <= 200
     # Neither its own nor its last report of "m1" is about a process of the other service.
     left = (await site.service("mgmt-executor")).processes
     assert [(each.report.process, each.report.services) for each in left] == [("m1", ("mgmt-executor",))]
+
+
+async def test_what_a_killed_process_lacked_is_not_said_of_its_service() -> None:
+    site = Site()
+    well, ill = report("k1", "infra-k8s"), report("k2", "infra-k8s", troubles=(STORE,))
+    await site.hear(site.own, well, ill)
+    assert shown_service(await site.service("infra-k8s")).text == STORE.text
+    await site.pass_s(60, well)
+    shown = shown_service(await site.service("infra-k8s"))
+    assert (shown.health, shown.text) == (
+        "progressing", "1 of its processes do not report, or are not ready; others are",
+    )  # fmt: skip
 
 
 async def test_the_view_names_each_service_and_the_settings(world: World) -> None:
