@@ -24,6 +24,14 @@ MACHINES: Final = (
         "Machine worker1",
     ),
     Case(
+        "a bastion that refuses connections",
+        "node-unreachable",
+        "node worker1: task reach: no SSH session with 10.0.0.5 port 22 within 300 s: no session with bastion 10.0.0.9 port 2222: Connection refused",
+        "bastion-unreachable",
+        'The bastion 10.0.0.9 of machine worker1 cannot be reached at port 2222: "Connection refused".',
+        "Machine worker1",
+    ),
+    Case(
         "another host key",
         "host-key-changed",
         "node worker1: the machine 10.0.0.5 port 22 shows another host key than on first contact; nothing was sent to it",

@@ -7,7 +7,7 @@ from typing import Final
 from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
-_NO_SESSION: Final = rf"no (?:SSH session|session) with (?:bastion )?(?P<host>{NAME}) port (?P<port>\d{{1,5}})"
+_NO_SESSION: Final = rf"no SSH session with (?P<host>{NAME}) port (?P<port>\d{{1,5}})"
 
 MACHINES: Final = (
     # --- SSH
@@ -42,6 +42,14 @@ MACHINES: Final = (
         code="host-key-changed",
         about="Machine",
         best="rollback",
+    ),
+    # A session through a bastion names the machine before it.
+    rule(
+        "bastion-unreachable",
+        "The bastion {host} of {machine} cannot be reached at port {port}: {said}",
+        "Check that the bastion runs and its sshd, its security groups, and the route from this manager",
+        text=rf"no session with bastion (?P<host>{NAME}) port (?P<port>\d{{1,5}}): {_SAID}",
+        about="Machine",
     ),
     rule(
         "ssh-not-listening",
