@@ -28,7 +28,7 @@ def attributes_at(model: type[BaseModel], location: Sequence[int | str]) -> tupl
     types: Sequence[type[BaseModel]] = [model]
     for part in location:
         inner = [one for each in types for one in _all_inner(each).get(str(part), ())]
-        # Of a union, the place has the name of the type that was tried; other parts are those of lists and maps.
+        # Within a union, the place has the name of the type that was tried; other parts are those of lists and maps.
         types = inner or [each for each in types if each.__name__ == part] or types
     return tuple(dict.fromkeys(name for each in types for name in attributes_of(each)))
 

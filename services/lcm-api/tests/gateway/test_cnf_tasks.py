@@ -253,4 +253,8 @@ async def test_a_change_of_a_cnfs_package_is_judged_by_attribute(
     body = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
     problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", body)).problem(status)
     assert place in problem["detail"]
+    if not parameters:
+        machines = {"vnfdId": (await world.sample())["vnfdId"]}
+        wrong = (await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", machines)).problem(422)
+        assert "vnfdId: flavour simple is one of machines: it has " in wrong["detail"]
     assert {REPLACE, UPDATE}.isdisjoint(world.twins.asked())

@@ -7,9 +7,11 @@ import gc
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema_rs
@@ -25,9 +27,10 @@ from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.user_data_inputs import inputs_of
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_csar.vnfd.read import read_vnfd
-from kubevnfm_kit.errors import OutsideUnavailable
-from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts, vim_types
-from kubevnfm_lcm_api.views.forms.operations import instantiate_form
+from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable
+from kubevnfm_lcm_api.lifecycle.core.vim_types import check_objects, vim_types
+from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
+from kubevnfm_lcm_api.views.forms.operations import change_package_form, instantiate_form
 from kubevnfm_secrets import Secret
 from packages.package_variants import changed_package
 from packages.vm_packages import other_image, two_flavours
@@ -72,6 +75,31 @@ def requests() -> Iterator[tuple[str, Path]]:
 
 
 WITH_FORMS = tuple(dict.fromkeys(sample for sample, _ in requests()))
+
+
+def test_a_package_of_machines_or_of_containers_is_recognised() -> None:
+    machines, containers = facts_of("vm"), facts_of("cnf")
+    for facts, is_refused in ((machines, True), (containers, False)):
+        one = facts.flavours[0]
+        with pytest.raises(Unprocessable, match="one of machines") if is_refused else nullcontext():
+            check_objects("vnfdId", one.flavour, one.hot, facts.files)
+
+
+def test_a_change_of_package_has_the_parameters_of_the_new_template_without_defaults() -> None:
+    """API-163: the VNF keeps its values."""
+    found = facts_of("vm")
+    declared = {"flavor": {"type": "string", "default": "m1.small"}, "nfv": {"type": "json"}}
+    hot: Any = SimpleNamespace(hidden_parameters=frozenset(), top=SimpleNamespace(declared=declared))
+    found = replace(found, flavours=[replace(found.flavours[0], hot=hot)], files=frozenset())
+    vnf: Any = SimpleNamespace(
+        instantiated_vnf_info=SimpleNamespace(flavour_id=found.flavours[0].flavour.flavour_id),
+        extensions={}, vnf_configurable_properties={}, metadata={},
+    )  # fmt: skip
+    record: Any = SimpleNamespace(vnf=vnf, stack="a stack")
+    parameters = change_package_form(replace(found, record=record))["properties"]["additionalParams"]["properties"]
+    assert parameters["flavor"]["type"] == "string"
+    assert "default" not in parameters["flavor"]
+    assert "nfv" not in parameters
 
 
 def test_each_parameter_of_a_workload_cluster_has_its_own_title() -> None:

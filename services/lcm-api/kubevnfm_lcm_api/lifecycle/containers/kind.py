@@ -90,6 +90,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     RELEASES,
     VALUES,
 )
+from kubevnfm_lcm_api.lifecycle.core.vim_types import check_objects
 
 _REASONS: Final[Mapping[str, str]] = {
     SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
@@ -275,6 +276,9 @@ class Containers(VnfKind):
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
         files = await self._packages.file_names(package.package_id)
+        if flavour is not vnf.flavour and DEF_FILES not in asked.request.additional_params:
+            hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
+            check_objects("vnfdId", flavour, hot, files)
         artifacts = await self._new_order(vnf, asked.request, package, files)
         draft = replaced_cnf(
             vnf,

@@ -12,21 +12,21 @@ from kubevnfm_csar.artifact_order import find_order
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.user_data_inputs import LARGEST, inputs_of
 from kubevnfm_csar.values_schema import ValuesSchema
-from kubevnfm_csar.vnfd.model import ComputeDemand, Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.resources import InstantiatedVnfInfo
-from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, long_vim_type
+from kubevnfm_sol.vim import long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.containers.ordering import order_in
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import TaskUnsupported
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
+from kubevnfm_lcm_api.lifecycle.core.vim_types import check_objects, vim_types
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_bootable
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
-_ANY: Final = (OPENSTACK, KUBERNETES)
 _MOST_MODULES: Final = 5
 """Modules of a package that are searched for what they read of a request."""
 
@@ -129,19 +129,6 @@ async def _user_data_inputs(on: RequestServices, package_id: str, files: frozens
     return {name: default for one in found for name, default in one.items()}
 
 
-def vim_types(flavour: Flavour, hot: BaseHot | None, files: frozenset[str]) -> tuple[str, ...]:
-    """Return the types of VIM that a flavour can be on: both, if the package does not say."""
-    if hot is not None:
-        return (OPENSTACK,)
-    if any(vdu.kind == "container" for vdu in flavour.vdus.values()):
-        return (KUBERNETES,)
-    has_machines = any(vdu.compute != ComputeDemand() for vdu in flavour.vdus.values())
-    has_objects = any(path.startswith("Files/") and path.endswith((".yaml", ".yml")) for path in files)
-    if has_machines != has_objects:
-        return (OPENSTACK,) if has_machines else (KUBERNETES,)
-    return _ANY
-
-
 def check_task(on: RequestServices, record: InstanceRecord, task: str) -> None:
     """Raise TaskUnsupported for a task that the instance does not have, Conflict if it is not INSTANTIATED."""
     if record.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
@@ -157,7 +144,7 @@ def check_package(record: InstanceRecord, package_id: str) -> None:
 
 
 def check_new_package(on: RequestServices, facts: FormFacts) -> None:
-    """Raise Unprocessable, as the request, for a package that lacks the flavour of the VNF, or has nothing that machines boot from."""
+    """Raise Unprocessable, as the request, for a package that lacks the flavour of the VNF, or has nothing that it is made from."""
     assert facts.record is not None
     assert facts.info is not None
     own = next((one for one in facts.flavours if one.flavour.flavour_id == facts.info.flavour_id), None)
@@ -165,5 +152,7 @@ def check_new_package(on: RequestServices, facts: FormFacts) -> None:
         raise Unprocessable(
             "vnfdId", f"the VNF has flavour {facts.info.flavour_id}, and VNFD {facts.vnfd.vnfd_id} does not"
         )
-    if facts.record.stack is not None and not on.is_granted_outside:
+    if facts.record.stack is None:
+        check_objects("vnfdId", own.flavour, own.hot, facts.files)
+    elif not on.is_granted_outside:
         check_bootable("vnfdId", own.flavour, own.hot)

@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 from kubevnfm_lcm_api.views.forms.facts import FlavourFacts, FormFacts
-from kubevnfm_lcm_api.views.forms.parameters import heal_parameters, parameters_of, with_declared
+from kubevnfm_lcm_api.views.forms.parameters import add_template, heal_parameters, parameters_of, with_declared
 from kubevnfm_lcm_api.views.forms.schemas import may_be_shown, one_of, property_at, request_schema
 
 _ATTRIBUTES: Final[Mapping[str, str]] = {name: to_camel(name) for name in DECLARED}
@@ -235,6 +235,12 @@ def change_package_form(facts: FormFacts) -> JsonObject:
     _fit_links(form, [facts.own])
     for attribute, on_wire in _ATTRIBUTES.items():
         form["properties"][on_wire].update(_declared(facts, facts.own.flavour, attribute))
+    if facts.record is not None and facts.record.stack is not None:
+        found: JsonObject = {"properties": {}}
+        add_template(found, facts, facts.own)
+        # The VNF keeps its values, so nothing is filled in.
+        found["properties"] = {name: _without_default(each) for name, each in found["properties"].items()}
+        form["properties"]["additionalParams"].update(found)
     return form
 
 

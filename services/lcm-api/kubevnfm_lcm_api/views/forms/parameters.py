@@ -76,7 +76,6 @@ def heal_parameters(facts: FormFacts) -> JsonObject:
 def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: FlavourFacts) -> None:
     properties = found["properties"]
     is_certain = one.vim_types == (OPENSTACK,)
-    code = _listed(facts.files, (".py",))
     if cluster_phases(one.flavour):
         properties[CLUSTER] = {**embedded(schema, RequestedCluster), "title": "Cluster"}
         _fit_cluster(schema, properties[CLUSTER], facts, one)
@@ -84,8 +83,14 @@ def _add_machines(schema: JsonObject, found: JsonObject, facts: FormFacts, one: 
     elif is_registry(one.flavour):
         properties[REGISTRY_VNF] = {**embedded(schema, RegistryInstallation), "title": "Private registry"}
         found["required"] = [REGISTRY_VNF] if is_certain else []
+    add_template(found, facts, one)
+
+
+def add_template(found: JsonObject, facts: FormFacts, one: FlavourFacts) -> None:
+    """Add the parameters of the Base HOT, or what user data of the package read in their place."""
     if one.hot is None:
         return
+    properties, code = found["properties"], _listed(facts.files, (".py",))
     # With a class of the package, it decides what a parameter of the stack is made from.
     hidden = one.hot.hidden_parameters
     for name, about in one.hot.top.declared.items() if not code else ():

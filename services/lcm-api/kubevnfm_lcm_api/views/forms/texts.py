@@ -1,4 +1,4 @@
-"""What attributes mean, in a line each: for those whose types have no text of their own. A form shows it beside the field.
+"""A line for each attribute whose type has no text of its own. A form shows it beside the field.
 
 A name stands for the attribute of every type; ``Type.name`` for that of one.
 """
@@ -69,7 +69,7 @@ _SOL003: Final[Mapping[str, str]] = {
     "ipOverEthernet": "MAC and IP addresses",
     "macAddress": "The MAC address; without it: the VIM chooses",
     "segmentationId": "The id of the network segment, such as a VLAN",
-    "segmentationType": "How segments are told apart on a trunk",
+    "segmentationType": "How a trunk separates its segments",
     "ipAddresses": "The IP addresses of the port",
     "IpAddressesData.type": "IPV4 or IPV6",
     "fixedAddresses": "These addresses",
