@@ -13,7 +13,7 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge, lacks_status, last_condition
 from kubevnfm_infra_k8s.domain.reading.starting_pods import standing_of_pod
-from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress, pod_obstacle
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe, open_warnings
 from kubevnfm_lab.kubernetes.pki import Authority
@@ -362,6 +362,25 @@ def test_a_namespace_that_cannot_end_shows_its_conditions() -> None:
     assert deletion_progress(key, body) == f"is being deleted, {said}"
     assert deletion_obstacle(key, body) == f"Namespace x: still exists, {said}"
     assert deletion_obstacle(key, obj("Namespace")) == "Namespace x: still exists"
+
+
+def test_a_pod_that_does_not_end_says_what_holds_it() -> None:
+    """CR-109: a finalizer, or a node that is silent; a finalizer of Kubernetes itself says only that something else holds it."""
+    since = "2026-11-28T05:33:02Z"
+    at = datetime.fromisoformat(since)
+
+    def deleted(kind: str, *finalizers: str) -> dict[str, Any]:
+        body = obj(kind, spec={"nodeName": "worker1"})
+        body["metadata"] |= {"deletionTimestamp": since, "finalizers": list(finalizers)}
+        return body
+
+    key = ObjectKey("apps/v1", "Deployment", "d", "x")
+    said = f"waits for what belongs to it, since {since}"
+    assert deletion_progress(key, deleted("Deployment", "foregroundDeletion")) == f"is being deleted, {said}"
+    assert pod_obstacle(obj("Pod"), at) == pod_obstacle(deleted("Pod"), at + timedelta(seconds=9)) == ""
+    silent = pod_obstacle(deleted("Pod"), at + timedelta(seconds=11))
+    assert silent == f"its node worker1 does not confirm its end since {since}"
+    assert pod_obstacle(deleted("Pod", "acme.example/hold"), at) == f"held by acme.example/hold, since {since}"
 
 
 def test_a_workload_that_can_make_no_pods_says_why() -> None:

@@ -58,6 +58,8 @@ MACHINE_OWNERS: Final = frozenset(
 """The kinds of Cluster API that can implement a VDU (capi.md CR-050), each with its API group, as all of these."""
 SCALED: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"), *MACHINE_OWNERS})
 """The kinds that can implement a VDU and have a field for the number of pods."""
+OF_KUBERNETES: Final = frozenset({"foregroundDeletion", "orphan"})
+"""The finalizers with which its garbage collector itself holds an object: until what belongs to it is gone."""
 WORKLOADS: Final = frozenset({("apps", "DaemonSet"), ("", "Pod"), *SCALED})
 """The kinds that can implement a VDU (capi.md CR-030). A custom kind of the same name is another one."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.removing import ending_pods
 from packages.kubernetes_objects import a_deployment, an_object, things_of
 from patience import until_true
 
@@ -82,21 +84,34 @@ async def test_an_adopted_object_stays_without_our_labels(ground: Any) -> None:
     assert await ground.shown("v1", "ConfigMap", "ours") is None
 
 
-async def test_the_progress_names_the_finalizer_that_holds_a_deletion(ground: Any) -> None:
-    """CR-109: while the deletion waits, with the time since when; it ends once the finalizer is removed."""
-    await ground.apply(an_object("ConfigMap", "held", metadata={"finalizers": ["acme.example/hold"]}))
+async def test_the_progress_names_the_finalizers_that_hold_a_deletion(ground: Any, monkeypatch: Any) -> None:
+    """CR-109: while the deletion waits, with the time since when, also that of a workload's pod; it ends once they are removed."""
+    monkeypatch.setattr(ending_pods, "LOOK_EVERY_S", 0.1)
+    await ground.apply(
+        an_object("ConfigMap", "held", metadata={"finalizers": ["acme.example/hold"]}), a_deployment("web", replicas=1)
+    )
+    pod = name_of((await ground.cluster.list(PODS, namespace=ground.namespace))[0])
+    holders = [
+        (CONFIG_MAPS, ObjectKey("v1", "ConfigMap", ground.namespace, "held")),
+        (PODS, ObjectKey("v1", "Pod", ground.namespace, pod)),
+    ]
+    await ground.cluster.patch(*holders[1], {"metadata": {"finalizers": ["acme.example/pod"]}})
     deletion = asyncio.create_task(ground.delete())
-    said = f"ConfigMap {ground.namespace}/held: is being deleted, held by acme.example/hold, since 20"
+    said = [
+        rf"ConfigMap {ground.namespace}/held: is being deleted, held by acme\.example/hold, since 20",
+        rf"Deployment {ground.namespace}/web: .*, pod {pod}: held by acme\.example/pod, since 20",
+    ]
 
     async def is_said() -> bool:
-        return any(str(each.message).startswith(said) for each in ground.site.progress)
+        newest = ground.site.progress[-1].obstacles if ground.site.progress else ()
+        return all(any(re.match(each, one) for one in newest) for each in said)
 
     try:
         await until_true(is_said)
     finally:
-        key = ObjectKey("v1", "ConfigMap", ground.namespace, "held")
-        await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"finalizers": None}})
-    assert (await deletion).count == 1
+        for holder in holders:
+            await ground.cluster.patch(*holder, {"metadata": {"finalizers": None}})
+    assert (await deletion).count == 2
 
 
 async def test_what_is_being_deleted_is_waited_for_and_not_adopted(ground: Any) -> None:

@@ -22,6 +22,7 @@ export LC_ALL=C
 readonly root=${KUBEVNFM_SYSROOT:-}
 readonly cri_socket=unix:///run/containerd/containerd.sock
 readonly admin_conf=$root/etc/kubernetes/admin.conf
+readonly balancer_conf=$root/etc/haproxy/haproxy.cfg
 readonly marks=$root/var/lib/kubevnfm # the completed tasks, each with the owner that they were done for
 readonly namespace=kubevnfm-system
 
@@ -534,7 +535,7 @@ find_interface() { # the one with NODE_IP
 
 # The owed reload is noted before the file changes, so that it survives an interruption in between.
 put_balancer() { # UNIT MODE TEXT
-  local file=$root/etc/$1/$1.cfg
+  local file=$balancer_conf
   if [[ $1 == keepalived ]]; then file=$root/etc/keepalived/keepalived.conf; fi
   if ! holds "$file" "$3"; then
     put "$marks/reload-owed-$1" 600 "$1"
@@ -640,7 +641,7 @@ END
 }
 
 # shellcheck disable=SC2016 # the inner shell's own arguments
-accepts() { timeout 5 bash -c '</dev/tcp/$0/$1' "$1" "$2"; } # ADDRESS PORT
+accepts() { timeout "${3:-5}" bash -c '</dev/tcp/$0/$1' "$1" "$2"; } # ADDRESS PORT [SECONDS]
 
 balance() {
   local text host port interface='' prefix=''
@@ -838,7 +839,58 @@ cgroupDriver: systemd
 END
 }
 
-api_answers() { kubectl_ get --raw /readyz; }
+api_answers() { kubectl_ get --raw /readyz || explain api_fault; }
+
+await_api() {
+  local why
+  if await "$TIMEOUT_S" api_answers; then return 0; fi
+  why=$(api_fault)
+  die "the API server at $(server) does not answer within $TIMEOUT_S s${why:+: $why}"
+}
+
+explain() { # FUNCTION: fails, with what it prints as the last line of the error
+  local why
+  why=$("$1")
+  if [[ -n $why ]]; then printf '%s\n' "$why" >&2; fi
+  return 1
+}
+
+# From below: each part needs the one before.
+api_fault() { # prints why the API of the cluster does not answer, as far as this machine, a master, shows it
+  local manifests=$root/etc/kubernetes/manifests part why others='' word name address rest silent='' own url host port
+  if [[ ! -d $manifests ]]; then return 0; fi
+  why=$(kubelet_fault)
+  if [[ -n $why ]]; then printf '%s\n' "$why" && return 0; fi
+  for part in etcd kube-apiserver; do
+    if [[ ! -e $manifests/$part.yaml && -e $root/etc/kubernetes/pki/apiserver.crt ]]; then
+      printf '%s does not run on this machine: %s is missing\n' "$part" "${manifests#"$root"}/$part.yaml" && return 0
+    fi
+  done
+  why=$(curl -s -m 3 --noproxy '*' http://127.0.0.1:2381/health 2>/dev/null) || true
+  if [[ $why == *'"health":"false"'* ]]; then
+    if [[ -s $balancer_conf ]]; then others=$(<"$balancer_conf"); fi
+    while read -r word name address rest; do
+      : "$rest"
+      if [[ $word == server ]] && ! accepts "${address%:*}" 2380 2 2>/dev/null; then silent+="${silent:+, }$name"; fi
+    done <<<"$others"
+    why=${why##*'"reason":"'}
+    printf 'etcd cannot work (%s)%s\n' "${why%%\"*}" "${silent:+: its members on $silent do not answer}" && return 0
+  fi
+  own=$(sed -nE 's/^ *- --advertise-address=//p' "$manifests/kube-apiserver.yaml")
+  if [[ -z $own ]]; then return 0; fi
+  if ! accepts "$own" 6443 2 2>/dev/null; then
+    why=$(find "$root/var/log/pods" -path '*_kube-apiserver-*' -name '*.log' 2>/dev/null | sort -V | tail -n 1)
+    if [[ -n $why ]]; then why=$(sed -nE 's/^[^ ]+ std(err|out) F ([EF][0-9]{4} [^]]*\] |Error: )//p' "$why" | tail -n 1); fi
+    printf 'kube-apiserver does not run on this machine%s\n' "${why:+: ${why:0:300}}" && return 0
+  fi
+  url=$(server) host=${url#https://} port=${host##*:} host=${host%:*}
+  if [[ $url != https://* || ! -s $balancer_conf ]] || accepts "$host" "$port" 2 2>/dev/null; then return 0; fi
+  why=
+  for part in keepalived haproxy; do
+    if ! systemctl is-active -q "$part"; then why+="${why:+, }$part does not run"; fi
+  done
+  printf 'the virtual address %s does not answer%s\n' "$host" "${why:+: on this machine, $why}"
+}
 
 # The last addon is kubeadm's last step: if it exists, the init is complete.
 init_complete() { kubectl_ -n kube-system get configmap/kubeadm-config "$(last_addon)" -o name; }
@@ -891,7 +943,7 @@ init() {
   if [[ $KUBE_PROXY == false ]]; then skipped=(--skip-phases addon/kube-proxy); fi
   if marked init; then
     # No reset here: a slow API is no reason to destroy a cluster.
-    await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
+    await_api
   elif [[ -f $admin_conf ]] && await 5 api_answers 2>/dev/null && init_complete >/dev/null 2>&1; then
     say 'the control plane is already complete'
     mark init
@@ -903,7 +955,7 @@ init() {
     kubeadm_config
     with_kubelet "kubeadm init of the control plane at https://$ENDPOINT" \
       kubeadm init --config "$work/kubeadm-$task.yaml" --skip-token-print "${skipped[@]}"
-    await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
+    await_api
     mark init
   fi
   report_ca
@@ -1016,7 +1068,7 @@ find_etcd() { # sets $asked to the first of THROUGH whose member of etcd answers
   local -a names
   read -ra names <<<"$THROUGH"
   # the virtual address may be on its way from one master to another
-  await "$TIMEOUT_S" api_answers || die "the API server at $(server) does not answer within $TIMEOUT_S s"
+  await_api
   while true; do
     is_starting=false
     for asked in "${names[@]}"; do
@@ -1059,7 +1111,7 @@ remove_member() { # the member of exactly this name and peer URL; one that never
     changed=true
   done <<<"$listed"
   # the others may have to choose a leader first
-  await "$TIMEOUT_S" api_answers || die "the API server at $(server) does not answer within $TIMEOUT_S s"
+  await_api
 }
 
 stand_down() { # gives the virtual address up, for good: the machine is replaced, and must not take it back when it restarts
@@ -1099,7 +1151,9 @@ local_api() { # ARGUMENTS...: the API server of this machine, past the balancer
 }
 
 # The API server is ready only if the member of etcd on this machine takes part.
-local_api_ready() { await "$1" local_api get --raw /readyz; } # SECONDS
+local_api_answers() { local_api get --raw /readyz || explain api_fault; }
+
+local_api_ready() { await "$1" local_api_answers; } # SECONDS
 
 marked_as_master() { # which is the last that kubeadm does
   local labels
@@ -1218,6 +1272,16 @@ label() {
   done <<<"$LABELS"
 }
 
+late_nodes() { # NAMES...: prints which of them are not Ready, and why
+  local states name ready rest late=''
+  # of all: kubectl shows one that is asked for by name in another form than several
+  states=$(kubectl_ get nodes -o "jsonpath=$readiness") || return 1
+  while read -r name ready rest; do
+    if [[ $ready != True && " $* " == *" ${name%:} "* ]]; then late+="${late:+; }$name ${ready:-Unknown} $rest"; fi
+  done <<<"$states"
+  printf '%s' "$late"
+}
+
 verify() {
   local listed space workload since until needed=$CNI_WORKLOADS
   local -a names
@@ -1232,11 +1296,9 @@ verify() {
       if [[ -n $space ]]; then refuse_stuck_pods "$space" "$workload"; fi
     done <<<"$needed"
     if ((SECONDS >= until || SECONDS - since >= usual_wait_s)); then
-      listed=$(kubectl_ get nodes "${names[@]}" -o "jsonpath=$readiness") || listed="${names[*]}"
-      if ((SECONDS >= until)); then
-        die "not all nodes are Ready at $(server) within $TIMEOUT_S s: ${listed//$'\n'/; }"
-      fi
-      waits "not all nodes are Ready: ${listed//$'\n'/; }"
+      listed=$(late_nodes "${names[@]}") || listed="${names[*]}"
+      if ((SECONDS >= until)); then die "not all nodes are Ready at $(server) within $TIMEOUT_S s: $listed"; fi
+      waits "not all nodes are Ready: $listed"
     fi
     sleep 0.5
   done
@@ -1255,7 +1317,7 @@ verify() {
 
 facts() { # what a cluster that exists says of itself
   local text
-  await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+  await_api
   text=$(kubectl_ -n kube-system get configmap kubeadm-config -o 'jsonpath={.data.ClusterConfiguration}')
   report configuration "$text"
   text=$(kubectl_ get nodes -o json)

@@ -479,4 +479,28 @@ KUBERNETES: Final = (
         'The Kubernetes API at https://10.0.0.1:6443 does not answer: "no answer in time".',
         "Vim vim-1",
     ),
+    Case(
+        "a pod that a finalizer holds, and its workload with it",
+        "objects-not-gone",
+        "Deployment k-finp/web: waits for what belongs to it, since 2026-11-28T05:33:02Z, pod web-6f5686644d-ssgl8: held by acme.example/hold, since 2026-11-28T05:33:04Z",
+        "finalizer-holds",
+        "Pod web-6f5686644d-ssgl8 is not deleted: the finalizer acme.example/hold holds it, and its controller does not remove it.",
+        "Pod k-finp/web-6f5686644d-ssgl8",
+    ),
+    Case(
+        "a pod on a node without power, and its workload",
+        "objects-not-gone",
+        "Deployment default/web: waits for what belongs to it, since 2026-11-28T05:33:02Z, pod web-1: its node worker12 does not confirm its end since 2026-11-28T05:33:32Z",
+        "pod-not-ended",
+        "Pod web-1 does not end: its node worker12 has not confirmed it.",
+        "Pod default/web-1",
+    ),
+    Case(
+        "a workload whose pods take long to end",
+        "objects-not-gone",
+        "Deployment default/web: waits for what belongs to it, since 2026-11-28T05:33:02Z",
+        "object-being-deleted",
+        "Deployment web is not deleted yet: what belongs to it is still being deleted.",
+        "Deployment default/web",
+    ),
 )

@@ -212,8 +212,8 @@ class ApplyRun:
         if self.wait.left_s() <= 0:
             left = "; ".join(deletion_obstacle(key, body) for key, body in going.items())
             raise ObjectsNotReady(f"not gone in time, so that nothing could take the place: {left}")
-        for key, body in going.items():
-            await self.progress.on(str(key), f"{deletion_progress(key, body)}; waits", done=0, total=len(objects))
+        said = {str(key): f"{deletion_progress(key, body)}; waits" for key, body in going.items()}
+        await self.progress.on_all(said, done=0, total=len(objects))
         await asyncio.sleep(_LOOK_S)
         raise StillWaiting
 

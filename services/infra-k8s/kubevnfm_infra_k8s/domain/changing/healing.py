@@ -38,6 +38,7 @@ from kubevnfm_infra_k8s.domain.reading.kubevirt import (
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.reading.vdus import controller_of, is_own_workload, is_running, owned_parts, resource_of
 from kubevnfm_infra_k8s.domain.release import Entry, Release, Written
+from kubevnfm_infra_k8s.domain.removing.deletion_state import pod_obstacle
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -84,19 +85,19 @@ class HealRun:
 
     async def end(self) -> bool:
         """Begin to end the pods and machines; return whether all are gone. Raises ObjectsNotReady at the deadline."""
-        left = []
+        left: dict[str, str] = {}
         for pod in self.pods:
             resource = resource_of(pod)
             key = ObjectKey(*resource.api_kind, pod.namespace, pod.name)
             body = await self.wait.cluster.get(resource, key)
             if body is None or uid_of(body) != pod.uid:
                 continue
-            left.append(str(key))
             if not field_at(body, "metadata", "deletionTimestamp"):
                 await self._end(resource, key, body)
-            await self.progress.on(str(key), "ends", done=len(self.pods) - len(left), total=len(self.pods))
+            left[str(key)] = pod_obstacle(body, self.wait.clock.now()) or "ends"
+        await self.progress.on_all(left, done=len(self.pods) - len(left), total=len(self.pods))
         if left and self.wait.left_s() <= 0:
-            raise ObjectsNotReady(f"did not end in time: {', '.join(left)}")
+            raise ObjectsNotReady(f"did not end in time: {'; '.join(f'{key}: {said}' for key, said in left.items())}")
         return not left
 
     async def _end(self, resource: Resource, key: ObjectKey, body: Body) -> None:

@@ -90,8 +90,8 @@ class RepairRun:
         ending = {key: each.there for key, each in found.items() if each.what == "missing" and each.there is not None}
         if ending and self.applying.wait.left_s() <= 0:
             raise ObjectsNotGone("; ".join(deletion_obstacle(key, body) for key, body in ending.items()))
-        for key, body in ending.items():
-            await self.applying.progress.on(str(key), deletion_progress(key, body), done=0, total=len(found))
+        said = {str(key): deletion_progress(key, body) for key, body in ending.items()}
+        await self.applying.progress.on_all(said, done=0, total=len(found))
         return bool(ending)
 
 

@@ -39,6 +39,7 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.manifests import FIELD, Manifest
 from kubevnfm_infra_k8s.domain.reading.vdus import bears_machines, owner_uid
 from kubevnfm_infra_k8s.domain.release import Release, Written
+from kubevnfm_infra_k8s.domain.removing.deletion_state import pod_obstacle
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 VDUS_FIELD: Final = "additionalParams.vdu_params"
@@ -248,7 +249,7 @@ class UpdateRun:
     async def _end(self, key: ObjectKey, pod: Body) -> None:
         if not field_at(pod, "metadata", "deletionTimestamp"):
             await self.wait.cluster.delete(PODS, key, uid=uid_of(pod))
-            await self.progress.on(str(key), "ends", done=0, total=1)
+        await self.progress.on(str(key), pod_obstacle(pod, self.wait.clock.now()) or "ends", done=0, total=1)
 
 
 def _differs(wanted: Wanted, there: Body | None) -> bool:

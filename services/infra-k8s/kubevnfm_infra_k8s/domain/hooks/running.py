@@ -24,7 +24,15 @@ from kubevnfm_infra_k8s.domain.errors import (
     StillWaiting,
 )
 from kubevnfm_infra_k8s.domain.hooks.words import last_words
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    OF_KUBERNETES,
+    Body,
+    ObjectKey,
+    field_at,
+    labels_of,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled
 from kubevnfm_infra_k8s.domain.ports import Propagation, Releases
@@ -37,8 +45,6 @@ log = structlog.get_logger()
 
 _JOB: Final = ("batch/v1", "Job")
 _COLLECTED_AFTER: Final = "ttlSecondsAfterFinished"
-_OF_KUBERNETES: Final = frozenset({"foregroundDeletion", "orphan"})
-"""The finalizers that its garbage collector removes."""
 RUN_LABEL: Final = "kubevnfm.io/hook-run"
 """On the object of a hook: the run for which it was created."""
 
@@ -200,7 +206,7 @@ class HookRun:
             return False
         left = await cluster.get(hook.resource, hook.key)
         held_by = field_at(left, "metadata", "finalizers") or []
-        return left is not None and uid_of(left) == record.uid and not _OF_KUBERNETES.issuperset(held_by)
+        return left is not None and uid_of(left) == record.uid and not OF_KUBERNETES.issuperset(held_by)
 
     async def _save(self, record: HookRecord) -> None:
         self.release = await self.releases.save(self.release.with_hook(record))

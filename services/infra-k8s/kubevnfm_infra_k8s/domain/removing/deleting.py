@@ -51,6 +51,7 @@ from kubevnfm_infra_k8s.domain.reading.kept import KEPT, is_kept
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.removing.disowning import give_back_made, without_owner
+from kubevnfm_infra_k8s.domain.removing.ending_pods import LOOK_EVERY_S, EndingPods
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
 from kubevnfm_infra_k8s.domain.removing.grace_periods import GracePeriods
 from kubevnfm_infra_k8s.domain.removing.inhabitants import has_clusters, inhabitants, object_of_others
@@ -389,6 +390,7 @@ class DeletionRun:
         deadline = await self.deadline_of(part)
         namespaces = {each.key.namespace for each in targets if each.key.namespace}
         grace_periods = GracePeriods(self.cluster, release.vnf_instance_id, namespaces, self.grace_period_s)
+        ending = EndingPods(self.cluster, release.vnf_instance_id, self.clock)
         async with (
             grace_periods.shortened(),
             viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view,
@@ -396,21 +398,22 @@ class DeletionRun:
             while left := self._left(targets, view):
                 grace_periods.go_on()
                 gone = len(targets) - len(left)
-                for each in left:
-                    message = deletion_progress(each.key, view.bodies[each.key])
-                    await self.progress.on(str(each.key), message, done=gone, total=len(targets))
+                bodies = {each.key: view.bodies[each.key] for each in left}
                 left_s = (deadline - self.clock.now()).total_seconds()
+                reasons = await ending.reasons(bodies, is_last=left_s <= 0)
+                said = {str(key): _with(deletion_progress(key, body), reasons, key) for key, body in bodies.items()}
+                await self.progress.on_all(said, done=gone, total=len(targets))
                 if self.stripping is not None:
-                    held = [replace(each, body=view.bodies[each.key]) for each in left]
+                    held = [replace(each, body=bodies[each.key]) for each in left]
                     await self.stripping.strip(held, left_s=left_s)
                 if left_s <= 0:
-                    obstacles = {each.key: deletion_obstacle(each.key, view.bodies[each.key]) for each in left}
+                    obstacles = {key: _with(deletion_obstacle(key, body), reasons, key) for key, body in bodies.items()}
                     if self.given_up_at is None:
                         raise ObjectsNotGone("; ".join(obstacles.values()))
                     for key, obstacle in obstacles.items():
-                        await self.leave(key, view.bodies[key], obstacle)
+                        await self.leave(key, bodies[key], obstacle)
                     return True
-                patience_s = min(left_s, look_until - loop.time())
+                patience_s = min(left_s, look_until - loop.time(), LOOK_EVERY_S)
                 if self.stripping is not None and left_s > self.stripping.margin_s:
                     patience_s = min(patience_s, left_s - self.stripping.margin_s)
                 changed = await view.change([each.key for each in left], within_s=patience_s)
@@ -427,6 +430,10 @@ class DeletionRun:
         return [
             each for each in targets if each.key in view.bodies and uid_of(view.bodies[each.key]) == uid_of(each.body)
         ]
+
+
+def _with(text: str, reasons: Mapping[ObjectKey, str], key: ObjectKey) -> str:
+    return f"{text}, {reasons[key]}" if key in reasons else text
 
 
 def is_cluster_scoped(key: ObjectKey) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_cluster
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, conditions, field_at
+from kubevnfm_infra_k8s.domain.objects import OF_KUBERNETES, Body, ObjectKey, conditions, field_at
 from kubevnfm_infra_k8s.domain.reading.readiness import in_words, last_condition
 
 _NAMESPACE: Final = ("", "Namespace")
+_LATE_S: Final = 10.0
+"""How long after its period of grace a pod is gone at the latest, if the kubelet of its node works."""
 
 
 def deletion_progress(key: ObjectKey, body: Body) -> str:
@@ -36,8 +39,32 @@ def _stage(key: ObjectKey, body: Body) -> str:
 
 
 def _hold(body: Body) -> list[str]:
-    finalizers = ", ".join(field_at(body, "metadata", "finalizers") or [])
+    finalizers = field_at(body, "metadata", "finalizers") or []
     since = field_at(body, "metadata", "deletionTimestamp")
     if not finalizers:
         return []
-    return [f"held by {finalizers}", *([f"since {since}"] if since else [])]
+    holders = ", ".join(each for each in finalizers if each not in OF_KUBERNETES)
+    what = f"held by {holders}" if holders else "waits for what belongs to it"
+    return [what, *([f"since {since}"] if since else [])]
+
+
+def pod_obstacle(body: Body, now: datetime) -> str:
+    """Return why a pod that is being deleted is not gone; "" if it still may take its time to end."""
+    if not field_at(body, "metadata", "deletionTimestamp"):
+        return ""
+    return ", ".join(_hold(body)) or silence_of_node(body, now)
+
+
+def silence_of_node(body: Body, now: datetime) -> str:
+    """Return for how long the end of a pod that is being deleted is not confirmed; "" if it may take its time, or is on no node."""
+    node = field_at(body, "spec", "nodeName")
+    # The time of its deletion is that at which its period of grace is over.
+    if not node or age_of_deletion_s(body, now) < _LATE_S:
+        return ""
+    return f"its node {node} does not confirm its end since {field_at(body, 'metadata', 'deletionTimestamp')}"
+
+
+def age_of_deletion_s(body: Body, now: datetime) -> float:
+    """Return for how long the object is being deleted; 0 if it is not."""
+    since = field_at(body, "metadata", "deletionTimestamp")
+    return (now - datetime.fromisoformat(str(since)).astimezone(UTC)).total_seconds() if since else 0.0

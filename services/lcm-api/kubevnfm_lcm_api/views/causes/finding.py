@@ -40,7 +40,7 @@ _OTHER: Final = re.compile(rf"; (?=[A-Z][A-Za-z]{{1,60}} {NAME}: |{NAME} \(OS::\
 _MOST_PARTS: Final = 10
 """Objects that are searched one by one; more take too long."""
 _POD: Final = re.compile(
-    rf"\bpod (?:({OBJECT})(?=: (?:container|unschedulable|[A-Z])| cannot start))|\bpod=({OBJECT})(?=_)"
+    rf"\bpod (?:({OBJECT})(?=: (?:container|unschedulable|held by|its node|[A-Z])| cannot start))|\bpod=({OBJECT})(?=_)"
 )
 _CONTAINER: Final = re.compile(rf"\bcontainer(?: ({OBJECT})(?=: [A-Z])|=({OBJECT}))")
 _RESOURCE: Final = re.compile(rf"{BEGIN}({NAME}) \(OS::\w{{1,40}}::(\w{{1,40}})\): ")

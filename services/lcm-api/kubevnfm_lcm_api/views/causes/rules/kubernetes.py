@@ -237,6 +237,20 @@ KUBERNETES: Final = (
     ),
     rule(
         "finalizer-holds",
+        "{pod} is not deleted: the finalizer {finalizer} holds it, and its controller does not remove it.",
+        "Let the controller of the finalizer run, or remove the finalizer from the pod",
+        text=rf"pod {OBJECT}: held by (?P<finalizer>{NAME})(?= since|[,;]|$)",
+        about="Pod",
+    ),
+    rule(
+        "pod-not-ended",
+        "{pod} does not end: its node {silent} has not confirmed it.",
+        "Look at kubelet of the node; if the node is lost, delete its Node, or the pod by force (kubectl delete pod --force)",
+        text=rf"its node (?P<silent>{OBJECT}) does not confirm its end",
+        about="Pod",
+    ),
+    rule(
+        "finalizer-holds",
         "{thing} is not deleted: the finalizer {finalizer} holds it, and its controller does not remove it.",
         "Let the controller of the finalizer run, or remove the finalizer from the object",
         text=rf"(?:: |, )held by (?P<finalizer>{NAME})(?= since|[,;]|$)",
@@ -365,6 +379,13 @@ KUBERNETES: Final = (
         "{thing} is not ready: {said}",
         "Look at what its controller says, and remove the cause",
         text=r"(?<![A-Za-z])Ready False, (?P<said>[A-Z]\w{0,100}(?:: .{1,300})?)",
+    ),
+    rule(
+        "object-being-deleted",
+        "{thing} is not deleted yet: what belongs to it is still being deleted.",
+        "Look at its pods: one of them does not end",
+        text=r"waits for what belongs to it",
+        is_shallow=True,
     ),
     rule(
         "rollout-too-slow",
