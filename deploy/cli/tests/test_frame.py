@@ -20,7 +20,7 @@ import yaml
 from callers.command_line import Output, kubevnfm, run_here
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubevnfm_cli import contexts, jsonpath, output, terminal, yaml_text
+from kubevnfm_cli import contexts, jsonpath, manual, output, terminal, yaml_text
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import Fault, UsageFault
 from worlds.lcm_world import World
@@ -83,6 +83,17 @@ def test_each_verb_has_help_and_each_of_its_arguments_a_text(verb: str) -> None:
     assert [action.dest for action in parser._actions if not action.help] == []
     assert parser.format_help().startswith(f"usage: kubevnfm {verb} ")
     assert VERBS[verb].summary in run_here("--help").out
+
+
+def test_the_manual_page_says_what_help_says() -> None:
+    """The wheel installs it; `python -m kubevnfm_cli.manual` writes it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (file,) = project["tool"]["setuptools"]["data-files"]["share/man/man1"]
+    text = manual.page()
+    assert (ROOT / file).read_text(encoding="utf-8") == text
+    assert [verb for verb in VERBS if f".SS {verb.replace('-', chr(92) + '-')}\n" not in text] == []
+    assert r".B \-\-sort\-by FIELD" in text
+    assert "%(" not in text
 
 
 DOCUMENTED: Final = [
