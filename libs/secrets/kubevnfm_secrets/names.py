@@ -21,6 +21,8 @@ _IN_A_WORD: Final = re.compile(
     r"|(private|priv|client|certificate|cert|access|api|secret|shared|sign(ing)?|encryption|auth|master|session|ssh)key$"
 )
 """The same in words that are written together: ``dbpassword``, ``adminpass``, ``apikey``."""
+_SIGN: Final = re.compile(r"pass|p[sw]|secret|token|credential|kubeconfig|otp|puk|key", re.IGNORECASE)
+"""A part of each of these words: most names have none, and a request may have hundreds of thousands."""
 _KINDS_OF_KEYS: Final = frozenset(
     {
         "private", "priv", "client", "certificate", "cert", "access", "api", "secret", "shared", "signing", "encryption",
@@ -50,6 +52,8 @@ def is_secret_name(name: str) -> bool:
     says that it is only about one. A name that is not recognised can be listed in the request (``tree.SECRET_NAMES``).
     """
     # Names come from requests: the time for a long one must stay small.
+    if _SIGN.search(name, 0, 256) is None:
+        return False
     words = [word.lower() for word in _WORDS.findall(name[:256])]
     if words and words[0] in _QUANTITIES:
         return False

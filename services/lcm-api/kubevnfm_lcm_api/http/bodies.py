@@ -118,6 +118,13 @@ def json_of(raw: bytes, secrets_in: Sequence[str] = ()) -> Any:
     return document
 
 
+async def parse_body(request: web.Request, model: type[B], document: Any) -> B:
+    """Return the document, which is the request's body in some form, as `parse` does; a large one in a thread."""
+    if len(await read_body(request)) > _LARGE_BYTES:
+        return await asyncio.to_thread(parse, model, document)
+    return parse(model, document)
+
+
 def check_names(document: Any) -> None:
     """Raise InvalidInput for names that bodies may not have, and for one that is nested too deep."""
     _check_names(document, None, _DEEPEST)

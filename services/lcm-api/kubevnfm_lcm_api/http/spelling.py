@@ -7,7 +7,8 @@ character, or by case, hyphens and underscores only, is refused too: to ignore i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ _OPEN: Final = frozenset({"vimConnectionInfo"})
 _MOST_NAMED: Final = 20
 _SHORTEST: Final = 6
 """Below, one other character makes another word (``type``)."""
+_END: Final = 2
 
 
 def check_attributes(model: type[BaseModel], document: Mapping[str, Any]) -> None:
@@ -85,11 +87,30 @@ def _is_map(place: str) -> bool:
     return place.rpartition("/")[2] in _MAPS
 
 
-def _meant(name: str, known: Collection[str]) -> str | None:
+def _meant(name: str, known: frozenset[str]) -> str | None:
     """Return the known name that another one resembles; None if it is known itself, or resembles none."""
     if name in known:
         return None
-    return next((one for one in known if _plain(one) == _plain(name) or _is_one_edit_away(name, one)), None)
+    by_plain, by_end = _alike(known)
+    found = by_plain.get(_plain(name))
+    if found is not None:
+        return found
+    close = (*by_end.get(name[:_END], ()), *by_end.get(name[-_END:], ()))
+    return next((one for one in close if _is_one_edit_away(name, one)), None)
+
+
+@cache
+def _alike(known: frozenset[str]) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]]]:
+    """Return the known names as they are compared, and by their first and last characters.
+
+    A request may have hundreds of thousands of names: each is compared with few. One edit leaves one end of a known name as it is.
+    """
+    by_end: dict[str, list[str]] = {}
+    for one in known:
+        if len(one) >= _SHORTEST:
+            by_end.setdefault(one[:_END], []).append(one)
+            by_end.setdefault(one[-_END:], []).append(one)
+    return {_plain(one): one for one in known}, by_end
 
 
 def _plain(name: str) -> str:
@@ -98,7 +119,7 @@ def _plain(name: str) -> str:
 
 def _is_one_edit_away(name: str, known: str) -> bool:
     """Return whether one character was left out, added or replaced, or two neighbours were exchanged."""
-    if len(known) < _SHORTEST or abs(len(name) - len(known)) > 1:
+    if abs(len(name) - len(known)) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(name, known, strict=False)) if a != b), min(len(name), len(known)))
     left, right = name[start:], known[start:]

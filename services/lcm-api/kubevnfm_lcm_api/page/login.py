@@ -14,7 +14,7 @@ from kubevnfm_access.middleware import ADMISSION, CALLER, PROXIES, session_key
 from kubevnfm_access.sessions import give, key_of, take_back
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
-from kubevnfm_lcm_api.http.bodies import parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route
 from kubevnfm_lcm_api.page.openid import ANSWER, LOGOUT, OpenIdAnswer, OpenIdLogin, OpenIdLogins
@@ -99,7 +99,7 @@ class Login:
 
     async def answer(self, request: web.Request) -> web.Response:
         """POST login/openid/answer: begin a session with the answer of the identity server. Raises InvalidInput, NotFound, and what `finish` does."""
-        given = parse(OpenIdAnswer, await read_json(request))
+        given = await parse_body(request, OpenIdAnswer, await read_json(request))
         openid = self._there()
         key = await openid.finish(request, given)
         response = web.json_response(_view(request, is_session=True), status=201)

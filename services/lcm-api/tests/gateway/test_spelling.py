@@ -120,3 +120,19 @@ async def test_both_versions_refuse_a_misspelled_attribute_before_anything_is_do
     assert "x: no such attribute: known are flavourId, " in detail
     assert "additionalParams/vdu-params" in detail
     assert world.twins.commands == []
+
+
+def test_each_parameter_is_meant_by_all_names_that_differ_from_it_by_one_edit() -> None:
+    """A request may have hundreds of thousands of names, so that each is compared with few parameters: with those that it can mean."""
+    for name in PARAMETERS:
+        for at in range(len(name)):
+            before, here, after = name[:at], name[at], name[at + 1 :]
+            for edited in (
+                before + after,
+                f"{before}q{here}{after}",
+                f"{before}q{after}",
+                f"{before}{after[:1]}{here}{after[1:]}",
+            ):
+                if edited not in PARAMETERS:
+                    with pytest.raises(InvalidInput, match=r"did you mean"):
+                        check_attributes(ScaleVnfRequest, {"additionalParams": {edited: 1}})

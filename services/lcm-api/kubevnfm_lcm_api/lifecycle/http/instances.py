@@ -10,7 +10,7 @@ from kubevnfm_sol.lcm import CreateVnfRequest, VnfInstance
 from kubevnfm_sol.vim import OPENSTACK
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
@@ -26,7 +26,7 @@ _TAG = "VNF instances"
 
 
 async def create(request: web.Request) -> web.Response:
-    wanted = parse(CreateVnfRequest, await read_json(request))
+    wanted = await parse_body(request, CreateVnfRequest, await read_json(request))
     if is_dry_run(request):
         await services(request).instances.check_new(wanted)
         return foreseen(request)

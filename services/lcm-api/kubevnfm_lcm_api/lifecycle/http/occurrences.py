@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CancelMode, VnfLcmOpOcc
 
-from kubevnfm_lcm_api.http.bodies import parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.conditions import answer, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
@@ -66,7 +66,7 @@ async def fail(request: web.Request) -> web.Response:
 
 
 async def cancel(request: web.Request) -> web.Response:
-    mode = parse(CancelMode, await read_json(request))
+    mode = await parse_body(request, CancelMode, await read_json(request))
     await services(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
     return accepted(request, request.match_info["id"])
 

@@ -16,7 +16,7 @@ from kubevnfm_sol.snapshots import (
 )
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
+from kubevnfm_lcm_api.http.bodies import PATCH, parse_body, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
@@ -36,7 +36,7 @@ def _tag(stored: Stored) -> str:
 
 
 async def create(request: web.Request) -> web.Response:
-    wanted = parse(CreateVnfSnapshotInfoRequest, await read_json(request, is_required=False))
+    wanted = await parse_body(request, CreateVnfSnapshotInfoRequest, await read_json(request, is_required=False))
     stored = await services(request).requests.snapshots.create(wanted)
     shown = snapshot_view(stored.body, api_root(request))
     return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
@@ -61,7 +61,7 @@ async def modify(request: web.Request) -> web.Response:
     for name, value in body.items() if isinstance(body, dict) else ():
         if value is None:
             raise InvalidInput(name, "null is not permitted")
-    wanted = parse(VnfSnapshotInfoModificationRequest, body)
+    wanted = await parse_body(request, VnfSnapshotInfoModificationRequest, body)
 
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, _tag(stored), stored.body["updatedAt"])

@@ -26,7 +26,7 @@ from kubevnfm_sol.lcm import (
 from kubevnfm_sol.snapshots import CreateVnfSnapshotRequest, RevertToVnfSnapshotRequest
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
+from kubevnfm_lcm_api.http.bodies import PATCH, parse_body, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
 from kubevnfm_lcm_api.lifecycle.containers.helm_releases import with_values_read
@@ -61,7 +61,7 @@ async def modify(request: web.Request) -> web.Response:
     version = api_version(request)
     original = await read_json(request, PATCH)
     document = request_in_v2_form(original, version)
-    wanted = parse(VnfInfoModificationRequest, document)
+    wanted = await parse_body(request, VnfInfoModificationRequest, document)
     if version == "v2" and "vnf_pkg_id" in wanted.model_fields_set:
         raise InvalidInput("vnfPkgId", "no such attribute; vnfdId names the package")
     for name in ("vnfdId", "vnfPkgId"):
@@ -107,7 +107,7 @@ def routes(version: ApiVersion) -> list[Route]:
         @repeated
         async def handle(request: web.Request) -> web.Response:
             original = await read_json(request, is_required=needs_body, secrets_in=secrets_in)
-            wanted = parse(model, with_values_read(request_in_v2_form(original, version)))
+            wanted = await parse_body(request, model, with_values_read(request_in_v2_form(original, version)))
             asked = Asked(wanted, original, version, origin=Origin(request[CALLER].subject))
             is_dry = is_dry_run(request)
             checked = await check(services(request).requests, request.match_info["id"], asked)

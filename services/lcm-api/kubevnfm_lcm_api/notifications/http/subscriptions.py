@@ -13,7 +13,7 @@ from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import shown_url
 
-from kubevnfm_lcm_api.http.bodies import parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
@@ -55,7 +55,7 @@ class _OfApi:
     api: ApiName
 
     async def create(self, request: web.Request) -> web.Response:
-        wanted = parse(_REQUESTS[self.api], await read_json(request))
+        wanted = await parse_body(request, _REQUESTS[self.api], await read_json(request))
         caller = request[CALLER].subject
         made = await services(request).subscriptions.create(wanted, self.api, by_caller=caller)
         shown = view(made, api_root(request))

@@ -18,7 +18,7 @@ from kubevnfm_store.query import Stored
 from pydantic import model_validator
 from yarl import URL
 
-from kubevnfm_lcm_api.http.bodies import accepts, check_accept, parse, read_json
+from kubevnfm_lcm_api.http.bodies import accepts, check_accept, parse_body, read_json
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.file_answers import answer_file
 from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Parameter, Route
@@ -110,7 +110,7 @@ async def upload_from_uri(request: web.Request) -> web.Response:
     """POST .../package_content/upload_from_uri: 202; the content is fetched and checked in the background."""
     document = await read_json(request)
     _check_addresses(document)
-    wanted = parse(UploadFromUriRequest, document)
+    wanted = await parse_body(request, UploadFromUriRequest, document)
     await services(request).onboarding.upload_from_uri(request.match_info["id"], wanted.source())
     return web.Response(status=202)
 

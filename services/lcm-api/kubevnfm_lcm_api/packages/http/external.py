@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aiohttp import web
 from kubevnfm_sol.packages import ExternalArtifactsAccessConfig
 
-from kubevnfm_lcm_api.http.bodies import parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.packages.external import shown
 from kubevnfm_lcm_api.packages.http.content import check_addresses
@@ -26,7 +26,7 @@ async def configure(request: web.Request) -> web.Response:
     for index, one in enumerate(given if isinstance(given, list) else [given]):
         place = f"artifact[{index}]/" if isinstance(given, list) else "artifact/"
         check_addresses(one, ("artifactUri", "overrideUri"), place)
-    config = parse(ExternalArtifactsAccessConfig, document)
+    config = await parse_body(request, ExternalArtifactsAccessConfig, document)
     found = await services(request).onboarding.configure_external(request.match_info["id"], config)
     return web.Response(status=202) if found is None else web.json_response(found)
 

@@ -20,7 +20,7 @@ from kubevnfm_sol.packages import (
 )
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
+from kubevnfm_lcm_api.http.bodies import PATCH, parse_body, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
@@ -104,7 +104,7 @@ async def show(request: web.Request) -> web.Response:
 
 async def modify(request: web.Request) -> web.Response:
     body = await read_json(request, PATCH)
-    parse(VnfPkgInfoModificationRequest, body)
+    await parse_body(request, VnfPkgInfoModificationRequest, body)
 
     async def as_seen(stored: Stored) -> None:
         usage = packages.usage_state(await services(request).catalogue.is_in_use(stored.body))
