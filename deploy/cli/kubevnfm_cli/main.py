@@ -111,12 +111,11 @@ def _unknown(verb: str, environment: Mapping[str, str], streams: Streams) -> int
     if plugins.path_of(verb, environment) is not None:
         streams.err.write(f"kubevnfm: {verb} is a plug-in: its name comes first, its options behind it\n")
         return 2
-    import difflib
-
+    from kubevnfm_cli.names import nearest
     from kubevnfm_cli.terminal import printable
 
-    near = difflib.get_close_matches(verb, VERBS, 1)
-    hint = f"; did you mean {near[0]}?" if near else "; kubevnfm --help lists the verbs"
+    near = nearest(verb, VERBS)
+    hint = f"; did you mean {near}?" if near else "; kubevnfm --help lists the verbs"
     streams.err.write(f"kubevnfm: {printable(verb)} is no verb and no plug-in{hint}\n")
     return 2
 

@@ -20,9 +20,10 @@ import yaml
 from callers.command_line import Output, kubevnfm, run_here
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubevnfm_cli import contexts, jsonpath, manual, output, terminal, yaml_text
+from kubevnfm_cli import contexts, jsonpath, manual, names, output, terminal, yaml_text
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import Fault, UsageFault
+from kubevnfm_kit.nearest import nearest
 from worlds.lcm_world import World
 
 ROOT: Final = Path(__file__).parents[1]
@@ -120,6 +121,13 @@ def test_each_command_of_the_documentation_is_understood(command: str) -> None:
 def test_each_verb_is_documented() -> None:
     page = (ROOT.parents[1] / "docs/cli.md").read_text(encoding="utf-8")
     assert [verb for verb in VERBS if not re.search(rf"kubevnfm {verb}\b|`{verb}`", page)] == []
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text("naem_N", max_size=8), st.lists(st.text("naem_N", max_size=8), max_size=5))
+def test_the_nearest_name_is_that_of_the_gateway(name: str, known: list[str]) -> None:
+    """The wheel has none of the gateway's libraries, so it has the rule once more."""
+    assert names.nearest(name, known) == nearest(name, known)
 
 
 def test_a_verb_that_does_not_exist_is_wrong_usage_with_the_nearest_one() -> None:
