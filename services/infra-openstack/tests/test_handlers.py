@@ -139,6 +139,10 @@ async def test_a_slow_stack_occupies_no_worker_and_is_found_again(world: World) 
     waiting = await world.handlers.create_resources(a_create(), a_context())
     assert isinstance(waiting, NotYet)
     assert waiting.waits_for == "Heat tries again what has failed: VDU1: No valid host was found."
+    world.stacks.fails_again, world.stacks.silent_s = "", 200.0
+    silent = await world.handlers.create_resources(a_create(), a_context())
+    said = "stack vnf-inst-1: Heat has reported nothing about it since 2026-01-01T00:00:00.000Z; in work: VDU1"
+    assert silent == NotYet(waiting.again_in_s, waits_for=said)
     world.stacks.hides_failures = True
     assert await world.handlers.create_resources(a_create(), a_context()) == NotYet(waiting.again_in_s)
     (stack_id,) = world.stacks.stacks

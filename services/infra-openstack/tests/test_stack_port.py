@@ -140,7 +140,7 @@ class TestHeat(StackPortSuite):
         seen: set[tuple[StackState, bool]] = set()
         async with asyncio.timeout(60):
             while (StackState.MAKING, True) not in seen:
-                known = await stacks.last_failure(stack)
+                known = (await stacks.news(stack)).failure
                 now = await stacks.settle(stack, until=SETTLED, within_s=0.05)
                 assert now is not None
                 assert now.state is StackState.MAKING, seen
@@ -196,7 +196,7 @@ async def test_a_failure_that_a_later_try_has_mended_is_none(
     newer: list[tuple[str, str, str, str]], failure: str
 ) -> None:
     events = [
-        {"resource_name": name, "resource_status": status, "resource_status_reason": reason, "physical_resource_id": physical,
+        {"resource_name": name, "event_time": "2026-11-28T05:30:00Z", "resource_status": status, "resource_status_reason": reason, "physical_resource_id": physical,
          "links": [{"rel": "resource", "href": f"http://heat.example/{name}"},
                    {"rel": "self", "href": f"http://heat.example/stacks/vnf-1/stack-1/resources/{name}/events/e"}]}
         for name, status, reason, physical in [*newer, *FAILED_TWICE]
@@ -205,10 +205,18 @@ async def test_a_failure_that_a_later_try_has_mended_is_none(
     class Answering:
         async def call(self, _: str, __: str, path: str, **___: object) -> Any:
             one = {"event": {"resource_type": "OS::Nova::Server"}}
-            return SimpleNamespace(ok=True, json=lambda: one if path.endswith("/0/events/e") else {"events": events})
+            at = {"Date": "Sat, 28 Nov 2026 05:40:00 GMT"}
+            return SimpleNamespace(
+                ok=True, headers=at, json=lambda: one if path.endswith("/0/events/e") else {"events": events}
+            )
 
     tenant: Any = Answering()
-    found = await HeatStacks(tenant).last_failure(Stack("stack-1", "vnf-1", StackState.MAKING))
+    news = await HeatStacks(tenant).news(Stack("stack-1", "vnf-1", StackState.MAKING))
+    found = news.failure
+    assert (news.silent_s, news.in_work) == (
+        600.0,
+        [] if newer and newer[0][0] in {"0", "vnf-1"} and "FAILED" not in newer[0][1] else ["0"],
+    )
     assert found.startswith(failure)
     assert bool(found) is bool(failure)
     # Each try has another one, and a wait for the same reason began with the first.

@@ -12,8 +12,9 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
 from kubevnfm_events.stacks import OperateServers
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
-from kubevnfm_infra_openstack.domain.errors import VimRefused
+from kubevnfm_infra_openstack.domain.errors import VimRefused, VimUnavailable
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.stack import StackOrder
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.wiring import SERVICE
 from kubevnfm_kit.clock import SystemClock
@@ -90,11 +91,29 @@ async def test_a_service_that_fails_after_a_change_of_the_password_does_not_hide
         stacks = clouds.cloud(vim).stacks
         assert await stacks.find("vnf-1", tag="t") is None
         (user,) = lab.cloud.identity.users.values()
-        user.password = "another-one"
+        first, user.password = user.password, "another-one"
         lab.faults.add(part="heat", verb="*", effect="fail", status=500, message="Internal Server Error", times=1)
         with pytest.raises(VimRefused, match="Keystone rejects the user, password"):
             await stacks.find("vnf-1", tag="t")
-    assert rejected == ["vim-1"]
+        assert rejected == ["vim-1"]
+        user.password = first
+        assert await stacks.find("vnf-1", tag="t") is None
+        user.password = "another-one"
+        # Heat passes the roles of the user on, and does so by a token that it remembers.
+        message = "Missing required credential: roles {'role_ids': ['1']}"
+        lab.faults.add(part="heat", verb="stack_create", effect="fail", status=400, message=message, times=1)
+        with pytest.raises(VimRefused, match="Keystone rejects the user, password"):
+            await stacks.create(StackOrder("vnf-1", {}, {}, {}, ("t",), 60))
+
+
+async def test_keystone_away_is_named_where_another_service_was_called() -> None:
+    async with Lab.start() as lab, OpenStackClouds(RING, threads=2, call_timeout_s=5) as clouds:
+        stacks = clouds.cloud(openstack_vim(lab.auth_url)).stacks
+        assert await stacks.find("vnf-1", tag="t") is None
+        lab.cloud.identity.revoke_all()
+        lab.faults.add(part="keystone", verb="*", effect="drop")
+        with pytest.raises(VimUnavailable, match=r"^Keystone \("):
+            await stacks.find("vnf-1", tag="t")
 
 
 async def test_an_application_credential_logs_in_to_its_project() -> None:

@@ -32,6 +32,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     StackChange,
     StackContents,
     StackDefinition,
+    StackNews,
     StackOrder,
     StackState,
 )
@@ -67,6 +68,8 @@ class TwinStacks:
     """The reason why the next stack fails; only once."""
     fails_again: str = ""
     """The failure after which Heat tries again."""
+    silent_s: float = 0.0
+    """How long Heat has reported nothing."""
     hides_failures: bool = False
     """Heat does not show its events to this user."""
     found: Stack | None = None
@@ -173,11 +176,11 @@ class TwinStacks:
         self._answer()
         return [replace(r, stack_id=r.stack_id or stack.id) for r in self.resource_list]
 
-    async def last_failure(self, stack: Stack) -> str:
+    async def news(self, stack: Stack) -> StackNews:
         self._answer()
         if self.hides_failures:
             raise VimRefused("Heat", "GET /events: 403 Forbidden")
-        return self.fails_again
+        return StackNews(failure=self.fails_again, last_at=EPOCH, silent_s=self.silent_s, in_work=("VDU1",))
 
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:
         resources = await self.resources(stack)

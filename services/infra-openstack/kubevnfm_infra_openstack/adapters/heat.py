@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Final
 
@@ -38,6 +39,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     StackChange,
     StackContents,
     StackDefinition,
+    StackNews,
     StackOrder,
     StackState,
     state_of,
@@ -61,6 +63,8 @@ _REQUEST_IDS: Final = re.compile(
 """Other ones in each try: without them, the reason of one that is repeated stays the same."""
 _NOT_REACHED: Final = "Unable to establish connection to "
 """How the clients in Heat say that another service of the cloud is away."""
+_NO_TRUST: Final = "Missing required credential"
+"""How Heat says that it cannot pass on the roles of the user (trusts)."""
 _QUOTED: Final = 60
 """Characters by which a quoted reason is recognised."""
 _DEEPEST: Final = 6
@@ -123,8 +127,21 @@ class HeatStacks:
             await asyncio.sleep(_NAME_PAUSE_S)
             response = await self._post(order)
         if not response.ok:
-            raise _refusal(response)
+            raise await self._refusal(response)
         return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
+
+    async def _refusal(self, response: requests.Response, refused: type[StackRefused] = StackRefused) -> Exception:
+        reason = reason_of(response)
+        if response.status_code == 400 and _NO_TRUST in reason:
+            # So it is too where Heat remembers that the token of a disabled project was valid.
+            await self._tenant.log_in_again()
+        # Heat asks the other services about a template's values, and refuses the template too if one does not answer.
+        if response.status_code == 400:
+            return VimUnavailable("Heat", reason) if _NOT_REACHED in reason else refused(reason)
+        # RequestLimitExceeded, Heat's own quota of stacks, has the same status as a missing permission.
+        if response.status_code == 403 and "maximum" in reason.lower():
+            return QuotaExceeded("stacks", wanted=1, free=0)
+        return VimRefused("Heat", f"{response.status_code} {reason}")
 
     async def _post(self, order: StackOrder) -> requests.Response:
         body = {"stack_name": order.name, "template": order.template, **_input(order)}
@@ -147,7 +164,7 @@ class HeatStacks:
         response = await self._heat("POST", "/stacks/preview", body=body, fine=_NOT_PREVIEWED | {400})
         # Where the cloud has no room for another stack, or allows no preview, the request itself decides.
         if response.status_code == 400:
-            raise _refusal(response)
+            raise await self._refusal(response)
 
     @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:
@@ -162,7 +179,7 @@ class HeatStacks:
         method = "PUT" if change.is_whole else "PATCH"
         response = await self._heat(method, _path(stack), body=body, fine=frozenset({400, 403, 413}))
         if not response.ok:
-            raise _refusal(response, StackUpdateRefused)
+            raise await self._refusal(response, StackUpdateRefused)
         # Without this, a stack of some age would be polled only every 5 s during a quick change.
         self._watch.begin(stack)
         return replace(stack, state=StackState.MAKING, tags=change.tags)
@@ -194,14 +211,22 @@ class HeatStacks:
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
 
     @reads("Heat")
-    async def last_failure(self, stack: Stack) -> str:
+    async def news(self, stack: Stack) -> StackNews:
         query = {"nested_depth": _DEEPEST, "limit": _NEWEST_EVENTS, "sort_dir": "desc"}
         response = await self._heat("GET", f"{_path(stack)}/events", query=query, fine=frozenset({404}))
-        failure = _last_failure(response.json().get("events", ()) if response.ok else (), stack)
-        if failure is None:
-            return ""
-        reason = _REQUEST_IDS.sub("", failure["resource_status_reason"]).strip()
-        return f"{failure['resource_name']} ({await self._type(failure)}): {reason}"
+        events = response.json().get("events", ()) if response.ok else ()
+        last_at, now = _moment(events[0].get("event_time")) if events else None, response.headers.get("Date")
+        failure, in_work = _present_work(events, stack)
+        return StackNews(
+            failure=await self._failure(failure) if failure is not None else "",
+            last_at=last_at,
+            silent_s=(parsedate_to_datetime(now) - last_at).total_seconds() if last_at and now else 0.0,
+            in_work=in_work,
+        )
+
+    async def _failure(self, event: Document) -> str:
+        reason = _REQUEST_IDS.sub("", event["resource_status_reason"]).strip()
+        return f"{event['resource_name']} ({await self._type(event)}): {reason}"
 
     async def _type(self, event: Document) -> str:
         """Return the type of an event's resource, which the list of events does not show."""
@@ -304,12 +329,13 @@ class HeatStacks:
         return [d for page in pages for d in page.json()[collection] if d[key] in wanted]
 
 
-def _last_failure(events: Sequence[Document], stack: Stack) -> Document | None:
-    """Return the newest failure of Heat's present work that no later try has mended; of those that it repeats, the deepest.
+def _present_work(events: Sequence[Document], stack: Stack) -> tuple[Document | None, Sequence[str]]:
+    """Return the newest failure of Heat's present work that no later try has mended, and the names of what is in work.
 
-    ``events``: the newest first.
+    Of failures that repeat each other, the deepest. ``events``: the newest first.
     """
     done: set[str] = set()
+    newest: dict[str, Document] = {}
     failure: Document | None = None
     for event in events:
         action, _, outcome = str(event["resource_status"]).partition("_")
@@ -319,6 +345,8 @@ def _last_failure(events: Sequence[Document], stack: Stack) -> Document | None:
             continue
         resource = next((link["href"] for link in event.get("links", ()) if link["rel"] == "resource"), "")
         reason = event.get("resource_status_reason") or ""
+        if not _is_of_stack(event):
+            newest.setdefault(resource, event)
         if outcome == "COMPLETE" and action != "DELETE":  # a try after a failure begins with a deletion
             done.add(resource)
             continue
@@ -326,7 +354,16 @@ def _last_failure(events: Sequence[Document], stack: Stack) -> Document | None:
         # The stacks around a resource fail after it, and quote it as far as Heat's limit for a reason allows.
         if is_failure and (failure is None or reason[:_QUOTED] in failure["resource_status_reason"]):
             failure = event
-    return failure
+    in_work = [
+        str(each["resource_name"]) for each in newest.values() if each["resource_status"].endswith("_IN_PROGRESS")
+    ]
+    return failure, in_work
+
+
+def _is_of_stack(event: Document) -> bool:
+    """Return whether a nested stack itself is meant, and not a resource in it."""
+    holder = next((str(link["href"]) for link in event.get("links", ()) if link["rel"] == "stack"), "")
+    return bool(holder) and holder.rpartition("/")[2] == event.get("physical_resource_id")
 
 
 def _existing(unlisted: Sequence[HeatResource], servers: Sequence[NovaServer]) -> Sequence[HeatResource]:
@@ -358,17 +395,6 @@ _DETAILED: Final = (SERVER, PORT, FLOATING_IP)
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(ids), _IDS_PER_CALL):
         yield ids[start : start + _IDS_PER_CALL]
-
-
-def _refusal(response: requests.Response, refused: type[StackRefused] = StackRefused) -> Exception:
-    reason = reason_of(response)
-    if response.status_code == 400:
-        # Heat asks the other services about a template's values, and refuses the template too if one does not answer.
-        return VimUnavailable("Heat", reason) if _NOT_REACHED in reason else refused(reason)
-    # RequestLimitExceeded, Heat's own quota of stacks, has the same status as a missing permission.
-    if response.status_code == 403 and "maximum" in reason.lower():
-        return QuotaExceeded("stacks", wanted=1, free=0)
-    return VimRefused("Heat", f"{response.status_code} {reason}")
 
 
 def _stack(document: Document) -> Stack:

@@ -175,11 +175,16 @@ class Tenant:
 
         A service that remembers that a token was valid answers 500 when others reject it, as after a change of the password.
         """
-        now, opened = time.monotonic(), self._opened
-        if opened is None or now < self._renew_at:
+        now = time.monotonic()
+        if now < self._renew_at:
             return
         self._renew_at = now + _RENEWED_EVERY_S
-        await self._run("Keystone", opened.renew)
+        await self.log_in_again()
+
+    async def log_in_again(self) -> None:
+        """Raise VimRefused if Keystone rejects the login by now, and VimUnavailable."""
+        if self._opened is not None:
+            await self._run("Keystone", self._opened.renew)
 
     async def _open(self) -> Connection:
         if self._connection is None:

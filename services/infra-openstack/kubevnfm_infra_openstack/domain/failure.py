@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kubevnfm_events.stacks import StackResources
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import NotYet
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
 from kubevnfm_infra_openstack.domain.ports import StackPort
-from kubevnfm_infra_openstack.domain.stack import SETTLED, HeatResource, Stack, StackState
+from kubevnfm_infra_openstack.domain.stack import SETTLED, HeatResource, Stack, StackNews, StackState
 
 _TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
 _CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
@@ -23,6 +24,8 @@ _DELETION_VISIBLE_S = 10.0
 _NOTICED_S = 5.0
 """After so long a resource that Heat tries again is looked for."""
 _NOT_BROKEN = frozenset(StackState) - {StackState.BROKEN}
+_SILENT_S = 180.0
+"""After so long without an event of Heat, it is said: a machine is made in less time."""
 _SHOWN = 3
 """So many causes are named in one error; the others are only counted."""
 
@@ -89,19 +92,32 @@ async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
 async def settled(stacks: StackPort, stack: Stack, *, within_s: float) -> Stack | None:
     """Wait until Heat has ended its work on the stack; less long, if it tries again what has failed: the caller shows that."""
     seen = await stacks.settle(stack, until=SETTLED, within_s=min(within_s, _NOTICED_S))
-    if seen is None or seen.state is not StackState.MAKING or await _tried_again(stacks, seen):
+    if seen is None or seen.state is not StackState.MAKING or (await _news(stacks, seen)).failure:
         return seen
     return await stacks.settle(seen, until=SETTLED, within_s=max(0.0, within_s - _NOTICED_S))
 
 
 async def still_working(stacks: StackPort, stack: Stack | None, again_in_s: float) -> NotYet:
-    """Return that Heat is at work on the stack, and the failure after which it tries a resource again: it does so for minutes."""
-    failure = await _tried_again(stacks, stack) if stack is not None and stack.state is StackState.MAKING else ""
-    return NotYet(again_in_s, waits_for=f"Heat tries again what has failed: {failure}" if failure else "")
+    """Return that Heat is at work on the stack, and what is wrong with it.
+
+    It tries a failed resource again for minutes, and a stack stays in work for ever if the engine that has made it was stopped.
+    """
+    if stack is None or stack.state is not StackState.MAKING:
+        return NotYet(again_in_s)
+    return NotYet(again_in_s, waits_for=_obstacle(stack, await _news(stacks, stack)))
 
 
-async def _tried_again(stacks: StackPort, stack: Stack) -> str:
-    # It only explains: a cloud that does not show it can still make the stack.
+def _obstacle(stack: Stack, news: StackNews) -> str:
+    if news.failure:
+        return f"Heat tries again what has failed: {news.failure}"
+    if news.last_at is None or news.silent_s < _SILENT_S:
+        return ""
+    named = f"; in work: {', '.join(news.in_work[:_SHOWN])}" if news.in_work else ""
+    return f"stack {stack.name}: Heat has reported nothing about it since {rfc3339(news.last_at)}{named}"
+
+
+async def _news(stacks: StackPort, stack: Stack) -> StackNews:
+    # They only explain: a cloud that does not show them can still make the stack.
     with suppress(VnfmError):
-        return await stacks.last_failure(stack)
-    return ""
+        return await stacks.news(stack)
+    return StackNews()

@@ -24,6 +24,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     StackChange,
     StackContents,
     StackDefinition,
+    StackNews,
     StackOrder,
     StackState,
 )
@@ -89,8 +90,8 @@ class StackPort(Protocol):
         """Return the resources of the stack and of all nested stacks."""
         ...
 
-    async def last_failure(self, stack: Stack) -> str:
-        """Return the newest failure in Heat's present work on the stack of a resource that Heat may be trying again; empty: none."""
+    async def news(self, stack: Stack) -> StackNews:
+        """Return what Heat reports about its present work on the stack."""
         ...
 
     async def contents(self, stack: Stack, shown: Sequence[HeatResource] = ()) -> StackContents:

@@ -184,6 +184,20 @@ def next_for_change(found: Stack | None, *, made_by: str) -> NextForChange:
 
 
 @dataclass(frozen=True)
+class StackNews:
+    """What Heat reports about its present work on a stack."""
+
+    failure: str = ""
+    """The newest failure of a resource that Heat may be trying again, and the resource; empty: none."""
+    last_at: datetime | None = None
+    """When it reported something last; None: not known."""
+    silent_s: float = 0.0
+    """How long ago that was, by the clock of Heat."""
+    in_work: Sequence[str] = ()
+    """The names of the resources that it has begun and not ended."""
+
+
+@dataclass(frozen=True)
 class HeatResource:
     """One resource of a stack or of one nested in it, as Heat's resource list shows it."""
 

@@ -392,6 +392,14 @@ OPENSTACK: Final = (
         "Vim vim-1",
     ),
     Case(
+        "a real Heat whose engine was stopped in the middle",
+        "waits",
+        "stack vnf-88115196: Heat has reported nothing about it since 2026-11-28T05:29:27.000Z; in work: VDU1_group",
+        "heat-silent",
+        "Heat works on the stack, and has reported nothing about it since 2026-11-28T05:29:27.000Z; in work: VDU1_group.",
+        "Stack vnf-88115196",
+    ),
+    Case(
         "a real Nova that does not reach Placement",
         "stack-failed",
         "stack vnf-1910fe87: VDU1 (OS::Nova::Server): ClientException: resources.VDU1: Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n<class 'openstack.exceptions.NotSupported'> (HTTP 500) (Request-ID: req-61727e38-139a-4202-a783-3d09f61f19f0)",

@@ -76,7 +76,7 @@ SERVICES: Final = (
         "vim-refused",
         "https://keystone.example/v3: Keystone rejects the user, password, application credential or project",
         "vim-login-refused",
-        "The VIM refuses the login: user, password, application credential or project is wrong or disabled.",
+        "The VIM refuses the login: user, password, application credential or project is wrong or disabled, or the user has no role in the project.",
         "Vim vim-1",
     ),
     Case(

@@ -127,7 +127,13 @@ def _slow(situation: Situation) -> Iterator[Evidence]:
         if spent_s <= max(usual_s * _SLOW_FACTOR, usual_s + _SLOW_S):
             continue
         if said is None:  # the newest message of each step: looked for once, as steps and tasks may be thousands
-            said = {str(task.get("step")): text for task in situation.tasks if (text := str(task.get("message") or ""))}
+            said = {
+                str(task.get("step")): text
+                for task in situation.tasks
+                if (text := str(task.get("message") or ""))
+                # A wait that has ended is no news.
+                and (task.get("task") != WAIT or task.get("state") in OPEN)
+            }
         facts = {"elapsed": duration(spent_s), "usual": duration(usual_s)}
         yield Evidence("slow", said.get(step.id, ""), step, since=step.started_at, is_wait=True, facts=facts)
 

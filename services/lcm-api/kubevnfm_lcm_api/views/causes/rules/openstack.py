@@ -276,6 +276,13 @@ OPENSTACK: Final = (
         text=r"\(OS::[\w:]{1,60}\): (?:[A-Z]\w{1,60}: )?(?:resources\.\S{1,100}: )?(?P<said>.{1,300})",
     ),
     rule(
+        "heat-silent",
+        "Heat works on the stack, and has reported nothing about it since {time}[; in work: {resources}].",
+        "Look at these resources in OpenStack and at heat-engine; if that was restarted meanwhile, the stack stays as it is: cancel the operation by force, then retry it",
+        text=r"Heat has reported nothing about it since (?P<time>[\dTZ:.+-]{10,40})(?:; in work: (?P<resources>.{1,300}))?",
+        about="Stack",
+    ),
+    rule(
         "heat-timeout",
         "Heat did not finish the stack in its time[; unfinished: {unfinished}].",
         "Look at the unfinished resources in OpenStack, and give the stack more time if the cloud is slow",

@@ -114,8 +114,8 @@ SERVICES: Final = (
     ),
     rule(
         "vim-login-refused",
-        "The VIM refuses the login: user, password, application credential or project is wrong or disabled.",
-        "Correct the access data of the VIM (PUT /v1.0/vims/ID), or enable the user or the project in Keystone",
+        "The VIM refuses the login: user, password, application credential or project is wrong or disabled, or the user has no role in the project.",
+        "Correct the access data of the VIM (PUT /v1.0/vims/ID), or enable the user or the project in Keystone, or give the user its role",
         text=r"Keystone rejects the user, password, application credential or project|has no such application credential"
         r"|the login belongs to ",
         about="Vim",
