@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +22,8 @@ log = structlog.get_logger()
 
 _WANTED: Final = {"STARTED": "ACTIVE", "STOPPED": "SHUTOFF"}
 _OPPOSITE: Final = {"STARTED": "SHUTOFF", "STOPPED": "ACTIVE"}
+_PASSING: Final = frozenset({"BUILD", "HARD_REBOOT", "MIGRATING", "REBOOT", "REBUILD"})
+"""Others are at work on the server, for example with a reboot: it is ACTIVE or SHUTOFF soon."""
 _AGAIN_S: Final = 2.0
 
 
@@ -53,22 +56,22 @@ class ServerHandlers:
                 log.info("servers_operated", state=command.state, servers=len(command.servers))
                 return Done(ServersOperated(servers=command.servers, state=command.state))
             act = servers.start if command.state == "STARTED" else servers.stop
-            for server_id in left:
+            for server_id, status in left.items():
                 # Once in a call: Nova needs a moment to show the new state, and rejects an action until then.
-                if server_id not in begun:
+                if server_id not in begun and status not in _PASSING:
                     await act(server_id)
-            begun.update(left)
+                    begun.add(server_id)
         return NotYet(_AGAIN_S)
 
-    async def _left(self, servers: ServerPort, command: OperateServers) -> list[str]:
-        """Return the servers that are not in the wanted state yet."""
+    async def _left(self, servers: ServerPort, command: OperateServers) -> Mapping[str, str]:
+        """Return the states of the servers that are not in the wanted one yet."""
         statuses = await servers.statuses(command.servers)
         concerned = [one for one in command.servers if one in statuses or not command.existing_only]
         for server_id in concerned:
             status = statuses.get(server_id, "no such server")
-            if status not in {_WANTED[command.state], _OPPOSITE[command.state]}:
+            if status not in {_WANTED[command.state], _OPPOSITE[command.state], *_PASSING}:
                 # PAUSED, ERROR and the like need an operator's decision.
                 raise ServerNotOperable(
                     f"server {server_id}: state {_OPPOSITE[command.state]} expected, found {status}"
                 )
-        return [one for one in concerned if statuses[one] != _WANTED[command.state]]
+        return {one: statuses[one] for one in concerned if statuses[one] != _WANTED[command.state]}

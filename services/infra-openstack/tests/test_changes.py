@@ -659,6 +659,10 @@ async def test_the_reversal_of_an_operate_leaves_out_what_was_deleted_by_hand(si
     )
     with pytest.raises(ServerNotOperable, match="no such server"):
         await site.servers.operate_servers(command, a_context())
+    # Others reboot another one meanwhile.
+    rebooted = site.lab.cloud.nova.servers[servers[1]]
+    rebooted.status = "REBOOT"
+    asyncio.get_running_loop().call_later(0.1, setattr, rebooted, "status", "ACTIVE")
     outcome = await site.servers.operate_servers(command.model_copy(update={"existing_only": True}), a_context())
     assert isinstance(outcome, Done)
     assert {site.lab.cloud.nova.get(one).status for one in servers[1:]} == {"SHUTOFF"}

@@ -332,7 +332,7 @@ class HeatStacks:
 def _present_work(events: Sequence[Document], stack: Stack) -> tuple[Document | None, Sequence[str]]:
     """Return the newest failure of Heat's present work that no later try has mended, and the names of what is in work.
 
-    Of failures that repeat each other, the deepest. ``events``: the newest first.
+    If failures repeat each other, the deepest is returned. ``events``: the newest first.
     """
     done: set[str] = set()
     newest: dict[str, Document] = {}

@@ -185,7 +185,7 @@ def next_for_change(found: Stack | None, *, made_by: str) -> NextForChange:
 
 @dataclass(frozen=True)
 class StackNews:
-    """What Heat reports about its present work on a stack."""
+    """Reports of Heat about its present work on a stack."""
 
     failure: str = ""
     """The newest failure of a resource that Heat may be trying again, and the resource; empty: none."""

@@ -1,4 +1,4 @@
-"""The names of VIMs, for sentences: people know a VIM by its name, and records have its id."""
+"""The names of VIMs, for sentences: people know a VIM by name, and records have the id."""
 
 from __future__ import annotations
 
