@@ -511,4 +511,12 @@ MACHINES: Final = (
         "The container runtime (containerd) of node worker20 does not run.",
         "Node worker20",
     ),
+    Case(
+        "a machine without systemd, as in a container",
+        "mgmt-driver-failed",
+        "node master136: task prepare: hostnamectl set-hostname master136 ended with exit code 1; its last output:\n| System has not been booted with systemd as init system (PID 1). Can't operate.\n| Failed to connect to bus: Host is down",
+        "systemd-missing",
+        "Machine master136 was not booted with systemd, which the installation needs.",
+        "Machine master136",
+    ),
 )

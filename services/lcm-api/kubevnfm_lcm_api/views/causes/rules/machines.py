@@ -133,10 +133,18 @@ MACHINES: Final = (
         about="Machine",
     ),
     rule(
+        "systemd-missing",
+        "{machine} was not booted with systemd, which the installation needs.",
+        "Use an image of a supported distribution that boots with systemd",
+        text=r"System has not been booted with systemd|Failed to connect to (?:the )?bus: ",
+        about="Machine",
+        best="rollback",
+    ),
+    rule(
         "mirror-away",
         "{machine} cannot download from the package mirror[ {mirror}]: {why}.",
         "See that the mirror answers from the machine, or name another mirror or a proxy in the request",
-        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the ) ?'?(?P<mirror>(?:https?://)?{NAME})?"
+        text=rf"(?:Could not connect to|Cannot initiate the connection to|Unable to connect to|Could not resolve(?: host:)?|Temporary failure resolving|Failed to connect to|Failed to fetch|Unable to fetch some archives)(?! the | bus:) ?'?(?P<mirror>(?:https?://)?{NAME})?"
         rf"|repository '(?P<mirror3>https?://[^'\s]{{1,200}})[^'\n]{{0,60}}' (?:no longer has|does not have) a Release file"
         rf"|download of \S{{1,40}} package repository's key from (?P<mirror2>https?://{NAME}) ended",
         about="Machine",
