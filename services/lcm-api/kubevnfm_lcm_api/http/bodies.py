@@ -29,6 +29,9 @@ BODY_LIMIT = 8 * 1024 * 1024
 
 _DEEPEST: Final = 64
 """Levels of objects and arrays in a body; no type of SOL003 is nearly as deep."""
+_MOST_VALUES: Final = 50_000
+"""Members of all objects and entries of all arrays of a body. What becomes of them (types, drafts, documents) is made in
+the loop, and 200,000 hold up every other caller for seconds; a Heat template or the values of a large chart have some thousands."""
 _LARGE_BYTES: Final = 65_536
 """From so much on, a body is read in a thread, so that it does not delay other requests."""
 
@@ -126,8 +129,9 @@ async def parse_body(request: web.Request, model: type[B], document: Any) -> B:
 
 
 def check_names(document: Any) -> None:
-    """Raise InvalidInput for names that bodies may not have, and for one that is nested too deep."""
-    _check_names(document, None, _DEEPEST)
+    """Raise InvalidInput for names that bodies may not have, and for one that is nested too deep or has too many values."""
+    if _check_names(document, None, _DEEPEST) > _MOST_VALUES:
+        raise InvalidInput("", f"the body has more than {_MOST_VALUES} values")
 
 
 def parse(model: type[B], document: Any) -> B:
@@ -148,24 +152,26 @@ def parse(model: type[B], document: Any) -> B:
         raise InvalidInput(*first, *more) from error
 
 
-def _check_names(node: Any, place: Place | None, levels: int) -> None:
-    """Reject names that begin with ``$``: they are reserved for sealed secrets and for the database."""
+def _check_names(node: Any, place: Place | None, levels: int) -> int:
+    """Reject names that begin with ``$``: they are reserved for sealed secrets and for the database. Return how many values there are."""
     if not isinstance(node, dict | list):
-        return
+        return 0
     if levels == 0:
         raise InvalidInput(_shown(place), f"nested deeper than {_DEEPEST} levels")
+    values = len(node)
     if isinstance(node, list):
         for index, value in enumerate(node):
             if isinstance(value, dict | list):
-                _check_names(value, Place(place, f"[{index}]"), levels - 1)
-        return
+                values += _check_names(value, Place(place, f"[{index}]"), levels - 1)
+        return values
     for name, value in node.items():
         here = Place(place, f"/{escaped(name)}")
         if name == SECRET_NAMES and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
             raise InvalidInput(_shown(here), "a list of names of attributes expected")
         if name.startswith("$"):
             raise InvalidInput(_shown(here), "a name may not begin with $")
-        _check_names(value, here, levels - 1)
+        values += _check_names(value, here, levels - 1)
+    return values
 
 
 def _shown(place: Place | None) -> str:

@@ -215,6 +215,7 @@ JSON_TYPE = {"Version": "2.0.0", "Content-Type": "application/json"}
         (b"\xff\xfe{", JSON_TYPE, 400, "not JSON"),
         (b"[" * 100_000, JSON_TYPE, 400, ""),
         (b'{"a":' * 500 + b"1" + b"}" * 500, JSON_TYPE, 400, "nested"),
+        (b'{"metadata": {"a": [' + b"1," * 50_000 + b"1]}}", JSON_TYPE, 400, "more than 50000 values"),
         (b'{"vnfdId": NaN}', JSON_TYPE, 400, "not JSON"),
         (b"{}", {"Version": "2.0.0", "Content-Type": "text/csv"}, 415, "application/json"),
         (b"{}", {"Version": "2.0.0", "Content-Type": "application/octet-stream"}, 415, "application/json"),
