@@ -30,8 +30,8 @@ BODY_LIMIT = 8 * 1024 * 1024
 _DEEPEST: Final = 64
 """Levels of objects and arrays in a body; no type of SOL003 is nearly as deep."""
 _MOST_VALUES: Final = 50_000
-"""Members of all objects and entries of all arrays of a body. What becomes of them (types, drafts, documents) is made in
-the loop, and 200,000 hold up every other caller for seconds; a Heat template or the values of a large chart have some thousands."""
+"""Members of all objects and entries of all arrays of a body. The loop makes types, drafts and documents of them, so 200,000
+hold up every other caller for seconds; a Heat template or the values of a large chart have some thousands."""
 _LARGE_BYTES: Final = 65_536
 """From so much on, a body is read in a thread, so that it does not delay other requests."""
 
