@@ -32,7 +32,7 @@ def _refused(answer: Answer, status: int) -> str:
 
 @BOTH
 async def test_a_vim_is_made_listed_shown_changed_and_deleted(user: User, ending: str) -> None:
-    """API-005, API-130, API-134."""
+    """API-005, API-130, API-134, API-136."""
     body = _body(user)
     made = (await user.call("POST", f"/v1.0/vims{ending}", body)).must(201)
     vim = made.json["vim"]
@@ -46,10 +46,19 @@ async def test_a_vim_is_made_listed_shown_changed_and_deleted(user: User, ending
 
     listed = (await user.call("GET", f"/v1.0/vims{ending}")).must(200).json["vims"]
     assert vim["id"] in {each["id"] for each in listed}
-    assert (await user.call("GET", one)).must(200).json == {"vim": vim}
-    changed = (await user.call("PUT", one, {"vim": {"description": "changed"}})).must(200).json["vim"]
+    shown = (await user.call("GET", one)).must(200)
+    assert shown.json == {"vim": vim}
+    seen = {"If-Match": shown.headers["ETag"]}
+    known = await user.call("GET", one, headers={"If-None-Match": shown.headers["ETag"]})
+    assert known.status == 304
+    changed = (await user.call("PUT", one, {"vim": {"description": "changed"}}, headers=seen)).must(200).json["vim"]
     assert changed == {**vim, "description": "changed", "updated_at": changed["updated_at"]}
-    (await user.call("DELETE", one)).must(204)
+    # Another caller has read it before this change.
+    for method, content in (("PUT", {"vim": {"description": "lost"}}), ("DELETE", None)):
+        assert "changed" in _refused(await user.call(method, one, content, headers=seen), 412)
+    kept = (await user.call("GET", one)).must(200)
+    assert kept.json == {"vim": changed}
+    (await user.call("DELETE", one, headers={"If-Match": kept.headers["ETag"]})).must(204)
     assert vim["id"] in _refused(await user.call("GET", one), 404)
 
 

@@ -100,6 +100,15 @@ class VimUsers(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class RevisedVim:
+    """A VIM's record, secrets masked, with its revision."""
+
+    id: str
+    revision: int
+    record: JsonMapping
+
+
 class Vims(Protocol):
     """Served by vim-registry for the gateway: ``/internal/v1/vims``. Bodies are Tacker's VIM records (api.md 8)."""
 
@@ -115,12 +124,19 @@ class Vims(Protocol):
         """Return the record, secrets masked. Raises NotFound."""
         ...
 
-    async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
-        """Change name, description, is_default, vim_project, auth_cred. Raises NotFound, InvalidInput, Conflict."""
+    async def revised(self, vim_id: str) -> RevisedVim:
+        """Return the record with its revision. Raises NotFound."""
         ...
 
-    async def delete(self, vim_id: str) -> None:
-        """Remove. Raises NotFound, Conflict while instances use it."""
+    async def update(self, vim_id: str, changes: JsonMapping, *, if_revision: int | None = None) -> JsonMapping:
+        """Change name, description, is_default, vim_project, auth_cred.
+
+        ``if_revision``: None: whatever it is. Raises NotFound, InvalidInput, Conflict, PreconditionFailed (another revision).
+        """
+        ...
+
+    async def delete(self, vim_id: str, *, if_revision: int | None = None) -> None:
+        """Remove; ``if_revision`` as above. Raises NotFound, Conflict while instances use it, PreconditionFailed."""
         ...
 
     async def default(self) -> JsonMapping | None:

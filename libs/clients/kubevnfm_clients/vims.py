@@ -12,6 +12,8 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.types import revision_query
+from kubevnfm_clients.ports import RevisedVim
 from kubevnfm_clients.vim_views import VimView
 
 _MOST: Final = 1000
@@ -80,12 +82,17 @@ class HttpVims:
         record: JsonObject = await self._api.call("GET", "vims", vim_id)
         return record
 
-    async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
-        record: JsonObject = await self._api.call("PUT", "vims", vim_id, body=dict(changes))
+    async def revised(self, vim_id: str) -> RevisedVim:
+        found: JsonObject = await self._api.call("GET", "vims", vim_id, "revised")
+        return RevisedVim(vim_id, int(found["revision"]), found["record"])
+
+    async def update(self, vim_id: str, changes: JsonMapping, *, if_revision: int | None = None) -> JsonMapping:
+        query = revision_query(if_revision)
+        record: JsonObject = await self._api.call("PUT", "vims", vim_id, body=dict(changes), query=query)
         return record
 
-    async def delete(self, vim_id: str) -> None:
-        await self._api.call("DELETE", "vims", vim_id)
+    async def delete(self, vim_id: str, *, if_revision: int | None = None) -> None:
+        await self._api.call("DELETE", "vims", vim_id, query=revision_query(if_revision))
 
     async def default(self) -> JsonMapping | None:
         found = await self.list({"is_default": ["True"]})

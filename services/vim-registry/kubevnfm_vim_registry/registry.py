@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from kubevnfm_clients.ports import VimUsers
+from kubevnfm_clients.ports import RevisedVim, VimUsers
 from kubevnfm_events import Event, VimConnection
 from kubevnfm_events.vim import (
     VimBecameReachable,
@@ -15,7 +15,7 @@ from kubevnfm_events.vim import (
     VimStatusChanged,
     VimWentUnreachable,
 )
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, PreconditionFailed
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, revealed
 from kubevnfm_sol.secret_destinations import moved_secret
@@ -85,16 +85,22 @@ class VimRegistry:
         return [vim.shown() for vim in found if by_id is None or vim.id in by_id]
 
     async def get(self, vim_id: str) -> Mapping[str, object]:
-        return (await self._records.get(vim_id)).vim.shown()
+        return (await self.revised(vim_id)).record
+
+    async def revised(self, vim_id: str) -> RevisedVim:
+        stored = await self._records.get(vim_id)
+        return RevisedVim(vim_id, stored.revision, stored.vim.shown())
 
     async def default(self) -> Mapping[str, object] | None:
         found = await self._records.find({"is_default": [True]})
         return found[0].shown() if found else None
 
     @repeat_lost_writes
-    async def update(self, vim_id: str, changes: Mapping[str, object]) -> Mapping[str, object]:
-        """Change a VIM; new access data are verified before they are stored. Raises InvalidInput, VimInUse."""
-        stored = await self._records.get(vim_id)
+    async def update(
+        self, vim_id: str, changes: Mapping[str, object], *, if_revision: int | None = None
+    ) -> Mapping[str, object]:
+        """Change a VIM; new access data are verified before they are stored. Raises InvalidInput, VimInUse, PreconditionFailed."""
+        stored = await self._at(vim_id, if_revision)
         vim = stored.vim
         for name, value in changes.items():
             # Clients that edit a record send its unchanged attributes back.
@@ -140,10 +146,17 @@ class VimRegistry:
         await self._records.replace(stored, changed, status_events(vim, changed))
         return changed.shown()
 
-    async def delete(self, vim_id: str) -> None:
-        """Remove a VIM. Raises VimInUse."""
+    @repeat_lost_writes
+    async def delete(self, vim_id: str, *, if_revision: int | None = None) -> None:
+        """Remove a VIM. Raises VimInUse, PreconditionFailed."""
+        stored = await self._at(vim_id, if_revision)
+        await self.remove(stored, if_revision=if_revision)
+
+    async def _at(self, vim_id: str, revision: int | None) -> StoredVim:
         stored = await self._records.get(vim_id)
-        await self.remove(stored)
+        if revision not in (None, stored.revision):
+            raise PreconditionFailed("the VIM has changed since it was read")
+        return stored
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         """Return the connection with its access data, from the record if ``vim`` only refers to it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from kubevnfm_clients.multicloud.volumes import (
     VolumeRequest,
     VolumeUse,
 )
-from kubevnfm_clients.ports import LogPart
+from kubevnfm_clients.ports import LogPart, RevisedVim
 from kubevnfm_clients.vim_views import VimView
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
@@ -42,7 +43,15 @@ from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_infra_k8s.domain.links.types import spec_schemas
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import Conflict, ConflictingInput, NotFound, OutsideUnavailable, Unprocessable, VnfmError
+from kubevnfm_kit.errors import (
+    Conflict,
+    ConflictingInput,
+    NotFound,
+    OutsideUnavailable,
+    PreconditionFailed,
+    Unprocessable,
+    VnfmError,
+)
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import INDEXES, lcm_api
@@ -239,6 +248,7 @@ class TwinVims:
 
     def __init__(self) -> None:
         self.records: dict[str, dict[str, Any]] = {"vim-1": dict(OPENSTACK_VIM)}
+        self.changes = Counter[str]()
 
     def add(self, vim_id: str, vim_type: str, **more: Any) -> None:
         self.records[vim_id] = {"id": vim_id, "name": vim_id, "type": vim_type, "is_default": False, **more}
@@ -262,13 +272,25 @@ class TwinVims:
             raise NotFound(f"VIM {vim_id} does not exist")
         return self.records[vim_id]
 
-    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-        (await self.get(vim_id)).update(changes)  # type: ignore[attr-defined]  # our own dict
+    async def revised(self, vim_id: str) -> RevisedVim:
+        record = {"updated_at": "2026-11-26T10:00:00.000Z", **await self.get(vim_id)}
+        return RevisedVim(vim_id, self.changes[vim_id], record)
+
+    async def update(
+        self, vim_id: str, changes: Mapping[str, Any], *, if_revision: int | None = None
+    ) -> Mapping[str, Any]:
+        await self._check_at(vim_id, if_revision)
+        self.records[vim_id].update(changes)
+        self.changes[vim_id] += 1
         return self.records[vim_id]
 
-    async def delete(self, vim_id: str) -> None:
-        await self.get(vim_id)
+    async def delete(self, vim_id: str, *, if_revision: int | None = None) -> None:
+        await self._check_at(vim_id, if_revision)
         del self.records[vim_id]
+
+    async def _check_at(self, vim_id: str, revision: int | None) -> None:
+        if revision not in (None, (await self.revised(vim_id)).revision):
+            raise PreconditionFailed("the VIM has changed since it was read")
 
     async def default(self) -> Mapping[str, Any] | None:
         return next((record for record in self.records.values() if record["is_default"]), None)

@@ -12,12 +12,13 @@ from aiohttp import web
 from kubevnfm_clients.multicloud.contents import check_empty
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
-from kubevnfm_clients.ports import Vims
+from kubevnfm_clients.ports import RevisedVim, Vims
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.http.bodies import read_json
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag, seen_revision
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, add_routes
 
 VIMS: Final = web.AppKey("vims", Vims)
@@ -42,20 +43,36 @@ async def list_all(request: web.Request) -> web.Response:
 
 
 async def show(request: web.Request) -> web.Response:
-    return web.json_response({"vim": _selected(request, await request.app[VIMS].get(_id(request)))})
+    """GET vims/{id}: 200 with ETag, or 304."""
+    vim = await request.app[VIMS].revised(_id(request))
+    return answer(request, {"vim": _selected(request, vim.record)}, _tag(vim))
 
 
 async def update(request: web.Request) -> web.Response:
-    return web.json_response({"vim": await request.app[VIMS].update(_id(request), await _body(request))})
+    """PUT vims/{id}: 200 with the changed VIM; 412 if it is not as the caller has seen it."""
+    changes, vim = await _body(request), await _unchanged(request)
+    changed = await request.app[VIMS].update(vim.id, changes, if_revision=seen_revision(request, vim.revision))
+    return web.json_response({"vim": changed})
 
 
 async def delete(request: web.Request) -> web.Response:
-    vims, vim_id = request.app[VIMS], _id(request)
+    """DELETE vims/{id}: 204; 412 if it is not as the caller has seen it."""
+    vims, vim = request.app[VIMS], await _unchanged(request)
     # Only clusters have links and volumes: another VIM can be deleted while infra-k8s is away.
-    if (await vims.get(vim_id)).get("type") == "kubernetes":
-        await check_empty(request.app[LINKS], request.app[VOLUMES], vim_id, f"VIM {vim_id}")
-    await vims.delete(vim_id)
+    if vim.record.get("type") == "kubernetes":
+        await check_empty(request.app[LINKS], request.app[VOLUMES], vim.id, f"VIM {vim.id}")
+    await vims.delete(vim.id, if_revision=seen_revision(request, vim.revision))
     return web.Response(status=204)
+
+
+async def _unchanged(request: web.Request) -> RevisedVim:
+    vim = await request.app[VIMS].revised(_id(request))
+    check_unchanged(request, _tag(vim), str(vim.record["updated_at"]))
+    return vim
+
+
+def _tag(vim: RevisedVim) -> str:
+    return entity_tag("vims", vim)
 
 
 async def _body(request: web.Request) -> JsonMapping:
@@ -82,7 +99,7 @@ def add_to(app: web.Application, vims: Vims, links: VirtualLinks, volumes: Persi
     refused = {409: "There is a VIM of that name, or another default", 422: "The VIM cannot be used"}
     used = {**refused, 409: f"{refused[409]}; or instances use it"}
     made, changed = Answer("Registered", models.VimCreated), Answer("The VIM as it is now", models.VimCreated)
-    found, shown = Answer("Those that fit", models.VimsAnswer), Answer("The VIM", models.VimAnswer)
+    found, shown = Answer("Those that fit", models.VimsAnswer), Answer("The VIM", models.VimAnswer, has_etag=True)
     for many in ("/v1.0/vims", "/v1.0/vims.json"):
         register = Route(tag, "POST", many, create, "Register a VIM", {201: made}, models.CreateVim, refusals=refused)
         listed = Route(tag, "GET", many, list_all, "List VIMs", {200: found}, query=(*_FILTERS, _FIELDS))
@@ -92,7 +109,17 @@ def add_to(app: web.Application, vims: Vims, links: VirtualLinks, volumes: Persi
         app,
         [
             Route(tag, "GET", one, show, "Show a VIM", {200: shown}, query=(_FIELDS,)),
-            Route(tag, "PUT", one, update, "Change a VIM", {200: changed}, models.UpdateVim, refusals=used),
-            Route(tag, "DELETE", one, delete, "Delete a VIM", DELETED, refusals=in_use),
+            Route(
+                tag,
+                "PUT",
+                one,
+                update,
+                "Change a VIM",
+                {200: changed},
+                models.UpdateVim,
+                conditions=True,
+                refusals=used,
+            ),
+            Route(tag, "DELETE", one, delete, "Delete a VIM", DELETED, conditions=True, refusals=in_use),
         ],
     )

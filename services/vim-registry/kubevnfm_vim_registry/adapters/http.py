@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.types import revision_of
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
@@ -62,13 +63,21 @@ def internal_api(
     async def show(request: web.Request) -> web.Response:
         return web.json_response(await registry.get(request.match_info["id"]))
 
+    @routes.get("/internal/v1/vims/{id}/revised")
+    async def revised(request: web.Request) -> web.Response:
+        found = await registry.revised(request.match_info["id"])
+        return web.json_response({"revision": found.revision, "record": found.record})
+
     @routes.put("/internal/v1/vims/{id}")
     async def update(request: web.Request) -> web.Response:
-        return web.json_response(await registry.update(request.match_info["id"], await _body(request)))
+        seen = revision_of(request.query)
+        return web.json_response(
+            await registry.update(request.match_info["id"], await _body(request), if_revision=seen)
+        )
 
     @routes.delete("/internal/v1/vims/{id}")
     async def delete(request: web.Request) -> web.Response:
-        await registry.delete(request.match_info["id"])
+        await registry.delete(request.match_info["id"], if_revision=revision_of(request.query))
         return web.Response(status=204)
 
     @routes.get("/internal/v1/vims/{id}/connection")
