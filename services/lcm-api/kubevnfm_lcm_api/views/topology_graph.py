@@ -177,14 +177,25 @@ def _ports(server: ServerFacts) -> Iterator[PortFacts]:
 
 
 def _network_names(record: InstanceRecord, resources: StackResources) -> Mapping[str, str]:
-    """Return the names of networks: those of the template, and the links of requests."""
+    """Return the names of networks: those of the template, and the links of requests.
+
+    A request may name a network by its name in the VIM; then the ports say which one that is.
+    """
     info, found = record.vnf.instantiated_vnf_info, dict[str, str]()
+    facts = (*resources.ports, *(port for server in resources.servers for port in server.ports))
+    network_of = {port.resource_id: port.network_id for port in facts}
     for link in (info.ext_virtual_link_info or ()) if info is not None else ():
-        found[link.resource_handle.resource_id] = link.id
+        named, ports = link.resource_handle.resource_id, (each.resource_handle for each in link.ext_link_ports or ())
+        networks = {network_of.get(port.resource_id) for port in ports}
+        found |= {network: link.id if network == named else named for network in networks if network}
+        found.setdefault(named, link.id)
     for managed in (info.ext_managed_virtual_link_info or ()) if info is not None else ():
         resource = managed.get("networkResource")
         if isinstance(resource, Mapping):
-            found[str(resource.get("resourceId"))] = str(managed.get("vnfVirtualLinkDescId") or managed.get("id"))
+            handles = [resource, *(port["resourceHandle"] for port in managed.get("vnfLinkPorts") or ())]
+            ids = (str(each.get("resourceId")) for each in handles)
+            name = str(managed.get("vnfVirtualLinkDescId") or managed.get("id"))
+            found |= {network_of.get(each) or each: name for each in ids}
     return found | {network.resource_id: network.name for network in resources.networks}
 
 
@@ -206,9 +217,14 @@ def _add_point(
 
 
 def _add_network(graph: Graph, vim_id: str | None, network_id: str, name: str) -> None:
-    graph.add(TopologyNode(id=_network_id(vim_id, network_id), kind="network", name=name, resourceId=network_id))
+    me = _network_id(vim_id, network_id)
+    graph.add(TopologyNode(id=me, kind="network", name=name, resourceId=network_id))
+    present = graph.nodes.get(me)
+    if present is not None and present.name == network_id != name:
+        # The first VNF on it did not know its name.
+        graph.nodes[me] = present.model_copy(update={"name": name})
     if vim_id is not None:
-        graph.connect(_network_id(vim_id, network_id), f"vim:{vim_id}", "on")
+        graph.connect(me, f"vim:{vim_id}", "on")
 
 
 def _network_id(vim_id: str | None, network_id: str) -> str:

@@ -313,6 +313,9 @@ async def test_a_form_is_for_an_instance_that_can_be_asked(world: World) -> None
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]["vnfcInfo"]
     assert {each["id"] for each in shown} <= set(heal["properties"]["vnfcInstanceId"]["items"]["enum"])
     assert "healScript" not in heal["properties"]
+    chosen = heal["properties"]["vnfcInstanceId"]["items"]
+    assert len(chosen["enum"]) - len(chosen["x-enum-again"]) == len(shown), "each machine is offered once"
+    assert all(f"({server.server_id})" in " ".join(chosen["x-enum-titles"]) for server in RESOURCES.servers)
 
 
 HOT_VALUES: Sequence[Any] = (

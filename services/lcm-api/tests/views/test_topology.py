@@ -60,6 +60,12 @@ async def test_the_networks_of_a_vnf_and_of_a_vim_are_graphs(world: World) -> No
         (f"vnf:{vm}", "has", "connection-point:port-vip"),
     }  # fmt: skip
     assert "connection-point:fip" not in nodes, "it is an address of another one"
+    assert nodes["network:vim-1/net-outside"]["name"] == "net-outside"
+    on_it = {"id": "p", "resourceHandle": {"resourceId": "port-2"}}
+    by_name = {"id": "external", "resourceHandle": {"resourceId": "public"}, "extLinkPorts": [on_it]}
+    await world.store.update("vnf_instances", vm, {"instantiatedVnfInfo/extVirtualLinkInfo": [by_name]})
+    named = (await graph(world, f"instance={vm}"))[0]
+    assert named["network:vim-1/net-outside"]["name"] == "public", "as the request has named it"
 
     cnf = await deployed(world)
     attached = NETWORK.model_copy(update={"vdu_id": "VDU1"}).model_dump(mode="json")

@@ -86,9 +86,18 @@ class FormFacts:
 
 
 async def read_facts(
-    on: RequestServices, vims: Sequence[JsonMapping] | None, package_id: str, instance: InstanceRecord | None
+    on: RequestServices,
+    vims: Sequence[JsonMapping] | None,
+    package_id: str,
+    instance: InstanceRecord | None,
+    *,
+    has_parameters: bool,
 ) -> FormFacts:
-    """Return the facts. Raises NotFound; Conflict for a package that is not ONBOARDED."""
+    """Return the facts. Raises NotFound; Conflict for a package that is not ONBOARDED.
+
+    ``has_parameters``: whether the form describes the parameters of an instantiation; without them, neither the order nor the user data
+    of the package is read.
+    """
     package = await on.packages.reference(package_id)
     if not package.vnfd_id:
         raise Conflict(f"the package {package_id} is not ONBOARDED")
@@ -97,13 +106,13 @@ async def read_facts(
     order = None
     # A request for a package whose order cannot be read is refused with the reason.
     with suppress(VnfmError):
-        name = find_order(files)
+        name = find_order(files) if has_parameters else None
         order = await order_in(on.packages, package_id, name, files) if name is not None else None
     flavours = []
     for flavour in vnfd.flavours.values():
         hot = await on.packages.base_hot(package.package_id, flavour.flavour_id)
         flavours.append(FlavourFacts(flavour, hot, vim_types(flavour, hot, files)))
-    inputs = await _user_data_inputs(on, package.package_id, files, vnfd)
+    inputs = await _user_data_inputs(on, package.package_id, files, vnfd) if has_parameters else {}
     return FormFacts(
         vnfd,
         flavours,

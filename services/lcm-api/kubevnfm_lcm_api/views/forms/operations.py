@@ -22,6 +22,7 @@ from kubevnfm_sol.lcm import (
     TerminateVnfRequest,
     VnfInfoModificationRequest,
 )
+from kubevnfm_sol.resources import VnfcResourceInfo
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.core.declared import DECLARED
@@ -159,9 +160,12 @@ def scale_form(facts: FormFacts) -> JsonObject:
         now = facts.scale_levels.get(name, 0)
         for kind, most in (("SCALE_OUT", aspect.max_scale_level - now), ("SCALE_IN", now)):
             chosen = {"properties": {"aspectId": {"const": name}, "type": {"const": kind}}}
-            text = f"At most {most}: {name} is at level {now} of {aspect.max_scale_level}"
+            at = f"{name} is at level {now} of {aspect.max_scale_level}"
+            text = f"At most {most}: {at}" if most > 0 else f"No {kind}: {at}"
             # With no step left, even the one that is meant without a number is too many.
-            then = {"properties": {"numberOfSteps": {"maximum": most, "description": text}}} if most > 0 else False
+            other = {"enum": ["SCALE_IN" if kind == "SCALE_OUT" else "SCALE_OUT"], "description": text}
+            properties = {"numberOfSteps": {"maximum": most, "description": text}} if most > 0 else {"type": other}
+            then = {"properties": properties}
             form.setdefault("allOf", []).append({"if": {**chosen, "required": ["aspectId", "type"]}, "then": then})
     return form
 
@@ -180,7 +184,14 @@ def scale_to_level_form(facts: FormFacts) -> JsonObject:
     definition["allOf"] = [
         {
             "if": {"properties": {"aspectId": {"const": name}}, "required": ["aspectId"]},
-            "then": {"properties": {"scaleLevel": {"maximum": aspect.max_scale_level}}},
+            "then": {
+                "properties": {
+                    "scaleLevel": {
+                        "maximum": aspect.max_scale_level,
+                        "description": f"At most {aspect.max_scale_level}; it is at level {facts.scale_levels.get(name, 0)}",
+                    }
+                }
+            },
         }
         for name, aspect in flavour.aspects.items()
     ]
@@ -211,20 +222,37 @@ def operate_form(facts: FormFacts) -> JsonObject:
 def _fit_vnfcs(form: JsonObject, facts: FormFacts) -> None:
     assert facts.info is not None
     resources = {one.id: one for one in facts.info.vnfc_resource_info}
-    names: dict[str, str] = {}
-    for one in facts.info.vnfc_info:
-        resource = resources.get(one.vnfc_resource_info_id or "")
-        of_vim = f" ({resource.compute_resource.resource_id})" if resource is not None else ""
-        names[one.id] = f"{one.vdu_id}{of_vim}"
+    stack = facts.record.stack if facts.record is not None else None
+    servers = stack.resources.servers if stack is not None and stack.resources is not None else ()
+    addresses = {server.server_id: [one for port in server.ports for one in port.addresses] for server in servers}
+
+    def name(vdu_id: str, resource: VnfcResourceInfo | None) -> str:
+        if resource is None:
+            return vdu_id
+        known = addresses.get(resource.compute_resource.resource_id) or ()
+        return f"{vdu_id}{''.join(f' {one}' for one in known[:1])} ({resource.compute_resource.resource_id})"
+
+    names = {one.id: name(one.vdu_id, resources.get(one.vnfc_resource_info_id or "")) for one in facts.info.vnfc_info}
     # Clients of Tacker's v1 API send the ids of vnfcResourceInfo.
-    known = {**names, **{one.id: one.vdu_id for one in resources.values() if one.id not in names}}
-    form["properties"]["vnfcInstanceId"]["items"].update(one_of(list(known), known))
+    known = {**names, **{one.id: name(one.vdu_id, one) for one in resources.values() if one.id not in names}}
+    items = form["properties"]["vnfcInstanceId"]["items"]
+    items.update(one_of(list(known), known))
+    again = [one.vnfc_resource_info_id for one in facts.info.vnfc_info if one.vnfc_resource_info_id in resources]
+    if again:
+        items["x-enum-again"] = [each for each in again if each not in names]
 
 
 def change_ext_conn_form(facts: FormFacts) -> JsonObject:
     """Return the form of a change of links."""
     form = request_schema(ChangeExtVnfConnectivityRequest)
     _fit_links(form, [facts.own])
+    assert facts.info is not None
+    present = facts.info.ext_virtual_link_info or ()
+    for name, values in (
+        ("id", [one.id for one in present]),
+        ("resourceId", [one.resource_handle.resource_id for one in present]),
+    ):
+        property_at(form, "extVirtualLinks", "[]", name)["examples"] = list(dict.fromkeys(values))
     return form
 
 

@@ -64,6 +64,10 @@ def tidied(schema: Mapping[str, Any]) -> JsonObject:
     found = deepcopy(dict(schema))
     for node in _nodes(found):
         _tidy(node)
+    for name, each in found.get(DEFS, {}).items():
+        # The name of a type of ours is no name of a part.
+        if each.get("title") == name:
+            del each["title"]
     return found
 
 

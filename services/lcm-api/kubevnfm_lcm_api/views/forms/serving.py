@@ -64,9 +64,11 @@ async def show(request: web.Request) -> web.Response:
             raise Conflict("the VNF instance is INSTANTIATED; NOT_INSTANTIATED expected")
         if operation not in _WITHOUT_INSTANCE | _ANY_STATE:
             check_task(on, record, operation)
+    is_first = operation == "instantiate"
     # The others have no VIM to choose, so they do not need vim-registry.
-    known = await known_of("vim-registry", views(request).vims.list({})) if operation == "instantiate" else ()
-    facts = await read_facts(on, None if isinstance(known, Away | Gone) else known, package_id, record)
+    known = await known_of("vim-registry", views(request).vims.list({})) if is_first else ()
+    vims = None if isinstance(known, Away | Gone) else known
+    facts = await read_facts(on, vims, package_id, record, has_parameters=is_first)
     if operation == "change_vnfpkg":
         check_new_package(on, facts)
 

@@ -45,6 +45,9 @@ def _of_stack(drift: Drift | None, ground: Standing) -> tuple[Health, str | None
 
 def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, ground: Standing) -> Iterator[Node]:
     roles, names, nodes = _roles(facts, resources), _node_names(facts), ClusterNodes(facts.nodes)
+    info = facts.record.vnf.instantiated_vnf_info
+    vnfcs = info.vnfc_info if info is not None else ()
+    stopped = {each.vnfc_resource_info_id for each in vnfcs if each.vnfc_state == "STOPPED"}
     for server in resources.servers:
         health, text, since = _of_server(server, drift, ground)
         node = nodes.find(names.get(server.vnfc_id), _addresses(server.ports))
@@ -56,6 +59,7 @@ def _parts(facts: TreeFacts, resources: StackResources, drift: Drift | None, gro
             name=server.server_name or names.get(server.vnfc_id) or server.name,
             type="OS::Nova::Server",
             role=roles.get(server.vnfc_id, server.vdu_id),
+            state="STOPPED" if server.vnfc_id in stopped else None,
             health=health,
             text=text,
             since=since,

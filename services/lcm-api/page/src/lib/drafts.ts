@@ -1,11 +1,14 @@
 // What was filled in and not sent: in the storage of the tab, without secrets, for the user who has filled it in.
 import { session } from './session.svelte';
 import { PREFIX } from './stored';
+import type { Seen } from './walk';
 
 export interface Draft {
   bodies: Record<string, unknown>;
   /** What the walk has made already, so that it is not made twice. */
   made: Record<string, string>;
+  /** What a change was filled in for. */
+  seen?: Seen | undefined;
 }
 
 interface Stored extends Draft {

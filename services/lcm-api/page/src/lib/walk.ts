@@ -1,6 +1,6 @@
 // What a walk by forms is made from (`parts/Walk.svelte`).
 import type { Draft } from './drafts';
-import type { Schema } from './schema';
+import type { Schema, Values } from './schema';
 
 export interface WalkForm {
   /** Unique in the walk. */
@@ -18,8 +18,23 @@ export interface WalkPlan {
   warnings: { text: string; field?: string | null; nearest?: string | null }[];
 }
 
-/** `made` is what the walk has made already: changed in place, and stored with the draft by `save`. */
-export type Ask<T> = (bodies: Record<string, unknown>, made: Draft['made'], save: () => void) => Promise<T>;
+/** What a change is of, as it was read: its entity tag is sent, so that the change is refused if it was changed elsewhere meanwhile. */
+export interface Seen {
+  tag: string;
+  /** What a person is to know of it, as in the body of the change. */
+  values: Values;
+}
+
+/** A change: what it is of, and how that is read again with its forms. */
+export interface Basis {
+  seen: Seen;
+  again: () => Promise<{ seen: Seen; forms: WalkForm[] }>;
+  /** Where its changes are listed. */
+  where?: { text: string; href: string };
+}
+
+/** `made` is what the walk has made already: changed in place, and stored with the draft by `save`. `tag` is that of what is changed. */
+export type Ask<T> = (bodies: Record<string, unknown>, made: Draft['made'], save: () => void, tag: string) => Promise<T>;
 
 /** A refusal that concerns one form of several. */
 export class RefusedPart extends Error {

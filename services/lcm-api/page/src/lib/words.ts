@@ -76,6 +76,7 @@ export function word(state: string): string {
 }
 
 const OPERATIONS: Record<string, string> = {
+  OPERATE: 'Start or stop',
   CHANGE_EXT_CONN: 'Change external connectivity',
   CHANGE_VNFPKG: 'Change package',
   MODIFY_INFO: 'Modify information',

@@ -1,1 +1,0 @@
-var e={v1:`VNF LCM, version 1`,v2:`VNF LCM, version 2`,vnfpkgm:`VNF packages, version 1`,"vnfpkgm-v2":`VNF packages, version 2`,multicloud:`changes of multi-cloud`,onap:`ONAP`};function t(e){return e.length?e.join(`; `):`everything`}export{t as n,e as t};
