@@ -134,6 +134,27 @@ async def _a_volume_and_its_region_are_left(tab: Tab, encoded: str) -> None:
     await dialog.get_by_role("button", name="Delete").click()
     await page.get_by_text("No cloud region is registered").wait_for()
 
+    # The same cluster as a VIM, from the same file.
+    await page.goto(f"{tab.url}/ui/vims/new")
+    field = page.get_by_label("its kubeconfig fills in the form")
+    await field.set_input_files({"name": "bad", "mimeType": "text/plain", "buffer": b"no kubeconfig"})
+    await page.get_by_role("alert").filter(has_text="kubeconfig").wait_for()
+    await field.set_input_files(right)
+    address = page.get_by_label("Auth URL, required")
+    await page.wait_for_function("element => element.value", arg=await address.element_handle())
+    wanted, given = await address.input_value(), page.get_by_label("Name, required", exact=True).first
+    await given.fill("lab")
+    await page.get_by_role("button", name="Register").click()
+    await page.get_by_role("alert").filter(has_text="named lab").wait_for()
+    await given.fill("by file")
+    await page.get_by_role("button", name="Register").click()
+    await page.get_by_role("heading", name="by file").wait_for()
+    await page.get_by_text(wanted).wait_for()
+    await page.get_by_text("nodes ready").wait_for()
+    await page.get_by_role("button", name="Delete …").click()
+    await dialog.get_by_role("button", name="Delete").click()
+    await page.get_by_role("heading", name="VIMs", exact=True).wait_for()
+
 
 async def _thousands_stay_usable(tab: Tab, cluster: str, view: dict[str, Any]) -> None:
     """The gateway's answer, made large: 500 nodes are a drawing, 2,000 with many networks a list; what is missing is said."""
