@@ -56,9 +56,9 @@ async def test_a_vim_is_made_listed_shown_changed_and_deleted(user: User, ending
     # Another caller has read it before this change.
     for method, content in (("PUT", {"vim": {"description": "lost"}}), ("DELETE", None)):
         assert "changed" in _refused(await user.call(method, one, content, headers=seen), 412)
-    kept = (await user.call("GET", one)).must(200)
-    assert kept.json == {"vim": changed}
-    (await user.call("DELETE", one, headers={"If-Match": kept.headers["ETag"]})).must(204)
+    present = (await user.call("GET", one)).must(200)
+    assert present.json == {"vim": changed}
+    (await user.call("DELETE", one, headers={"If-Match": present.headers["ETag"]})).must(204)
     assert vim["id"] in _refused(await user.call("GET", one), 404)
 
 

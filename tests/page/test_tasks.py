@@ -140,7 +140,7 @@ async def _servers(client: Client, vm_id: str) -> set[str]:
 
 
 async def test_what_another_tab_has_changed_is_not_overwritten(tab: Tab, client: Client) -> None:
-    """The form says what has changed, keeps what was filled in, also over a reload, and goes on with the new values."""
+    """The form says what has changed, keeps what was filled in, also over a reload, and continues with the new values."""
     page, first = tab.page, tab.page
     vm_id = await client.create(await client.sample("vm"), vnfInstanceName="both")
     vim_id = (await client.vims())["lab"]["id"]

@@ -179,7 +179,7 @@ def _ports(server: ServerFacts) -> Iterator[PortFacts]:
 def _network_names(record: InstanceRecord, resources: StackResources) -> Mapping[str, str]:
     """Return the names of networks: those of the template, and the links of requests.
 
-    A request may name a network by its name in the VIM; then the ports say which one that is.
+    A request may have the name of a network instead of its id; then the ports say which one that is.
     """
     info, found = record.vnf.instantiated_vnf_info, dict[str, str]()
     facts = (*resources.ports, *(port for server in resources.servers for port in server.ports))

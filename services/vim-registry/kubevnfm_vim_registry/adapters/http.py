@@ -87,6 +87,11 @@ def internal_api(
         found = await registry.connection_of(request.match_info["id"])
         return web.json_response(found.model_dump(mode="json", context=sealing(ring)))
 
+    return internal_app([*routes, *_identity_routes(identities, ring), *regions], token=token)
+
+
+def _identity_routes(identities: CloudIdentities, ring: KeyRing) -> web.RouteTableDef:
+    routes = web.RouteTableDef()
     identity = "/internal/v1/vims/{id}/cloud-identities/{instance}"
 
     @routes.post(identity)
@@ -102,7 +107,7 @@ def internal_api(
         deleted = await identities.take_back(request.match_info["id"], request.match_info["instance"])
         return web.json_response({"deleted": deleted})
 
-    return internal_app([*routes, *regions], token=token)
+    return routes
 
 
 async def _body(request: web.Request) -> Mapping[str, object]:
