@@ -13,6 +13,7 @@ from callers.browser import Client, Tab
 from clouds.lab_process import LabControl
 from clusters.kubeconfigs import admin_kubeconfig
 from clusters.masters import kubectl
+from patience import until_true
 from servers.installations import Installation
 from servers.subscriber import Subscriber
 from worlds.link_world import definition
@@ -141,7 +142,11 @@ async def _a_volume_and_its_region_are_left(tab: Tab, encoded: str) -> None:
     await page.get_by_role("alert").filter(has_text="kubeconfig").wait_for()
     await field.set_input_files(right)
     address = page.get_by_label("Auth URL, required")
-    await page.wait_for_function("element => element.value", arg=await address.element_handle())
+
+    async def is_filled_in() -> bool:
+        return await address.input_value() != ""
+
+    await until_true(is_filled_in, pause_s=0.05)
     wanted, given = await address.input_value(), page.get_by_label("Name, required", exact=True).first
     await given.fill("lab")
     await page.get_by_role("button", name="Register").click()
