@@ -6,11 +6,28 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.watching import readiness_wait, stuck_pods
 from packages.kubernetes_objects import a_deployment, a_pod, an_object
 from patience import until_true
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments", namespaced=True)
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods are read ten times as often as usual."""
+    for each in (stuck_pods, readiness_wait):
+        monkeypatch.setattr(each, "LOOK_EVERY_S", 0.5)
+
+
+def a_warning(pod: Body, reason: str, message: str) -> Body:
+    """Return an event about the pod of this metadata, of now."""
+    about = {"apiVersion": "v1", "kind": "Pod", **{part: pod[part] for part in ("namespace", "name", "uid")}}
+    facts: dict[str, Any] = {"involvedObject": about, "type": "Warning", "reason": reason, "message": message}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return an_object("Event", f"{pod['name']}-{reason.lower()}", **facts, firstTimestamp=now, lastTimestamp=now)
 
 
 async def progress_of(ground: Any, deployment: Body, *, reason: str) -> str:
@@ -34,11 +51,22 @@ async def progress_of(ground: Any, deployment: Body, *, reason: str) -> str:
 
 
 async def test_the_progress_names_an_image_that_cannot_be_pulled(ground: Any) -> None:
-    """CR-025: the Deployment itself says only that it has too few ready pods."""
-    web = a_deployment(pod=a_pod(annotations=ground.fate("image")), replicas=2)
-    said = await progress_of(ground, web, reason="ImagePullBackOff")
+    """CR-025: the Deployment itself says only that it has too few ready pods, and only an event names a Secret that is not there."""
+    pulling = a_pod(annotations=ground.fate("image"), imagePullSecrets=[{"name": "regcred"}])
+    saying = asyncio.create_task(progress_of(ground, a_deployment(pod=pulling), reason="(regcred)"))
+
+    async def is_refused() -> bool:
+        return saying.done() or any("ImagePullBackOff" in each.message for each in ground.site.progress)
+
+    await until_true(is_refused)
+    pods = await ground.cluster.list(PODS, namespace=ground.namespace)
+    message = "Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed."
+    for pod in pods:
+        await ground.create(a_warning(pod["metadata"], "FailedToRetrieveImagePullSecret", message))
+    said = await saying
     assert said.startswith(f"Deployment {ground.namespace}/web: 0 of 2 ")
     assert ", pod web-" in said
+    assert said.endswith(f"FailedToRetrieveImagePullSecret: {message}")
 
 
 async def test_the_progress_names_a_pod_that_fits_on_no_node(ground: Any) -> None:
@@ -102,18 +130,13 @@ async def test_the_progress_names_why_a_claim_is_not_bound_and_why_kubelet_start
         ground, applying, f"Deployment {ground.namespace}/web: ", ", pod web-", "unschedulable: ", place + why
     )
     pods = await ground.cluster.list(PODS, namespace=ground.namespace)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     message = 'MountVolume.SetUp failed for volume "tls" : secret "tls" not found'
     events = {"pulling": ("FailedMount", "Pulling"), "late": ("FailedMount",)}
     for name, reasons in events.items():
         (pod,) = [each["metadata"] for each in pods if each["metadata"]["name"].startswith(f"{name}-")]
-        about = {"apiVersion": "v1", "kind": "Pod", **{part: pod[part] for part in ("namespace", "name", "uid")}}
         for reason in reasons:
             kind = "Normal" if reason == "Pulling" else "Warning"
-            facts: dict[str, Any] = {"involvedObject": about, "type": kind, "reason": reason, "message": message}
-            await ground.create(
-                an_object("Event", f"{name}-{reason.lower()}", **facts, firstTimestamp=now, lastTimestamp=now)
-            )
+            await ground.create({**a_warning(pod, reason, message), "type": kind})
     await said_of(ground, applying, f", pod {pod['name']}: FailedMount: {message}")
     said = {text for each in ground.site.progress for text in each.obstacles if "FailedMount" in text}
     assert len(said) == 1, "the other one has got over it"

@@ -87,4 +87,20 @@ IMAGES: Final = (
         "An image of pod web-6b7-abc cannot be pulled.",
         "Pod causes-d/web-6b7-abc",
     ),
+    Case(
+        "a pull secret that does not exist",
+        "",
+        'Deployment p-pull/web: 0 of 1 ready, pod web-1: container web: ImagePullBackOff: Back-off pulling image "10.77.0.1:5079/private/app:1": ErrImagePull: failed to pull and unpack image "10.77.0.1:5079/private/app:1": failed to resolve reference "10.77.0.1:5079/private/app:1": pulling from host 10.77.0.1:5079 failed with status code [manifests 1]: 401 Unauthorized; pod web-1: FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed.',
+        "pull-secret-missing",
+        "The image 10.77.0.1:5079/private/app:1 cannot be pulled: regcred, a Secret that the pod names for its registry, does not exist.",
+        "Pod p-pull/web-1",
+    ),
+    Case(
+        "a registry without TLS",
+        "",
+        'Deployment p-pull/web: 0 of 2 ready, pod web-1: container web: ErrImagePull: failed to pull and unpack image "10.77.0.1:5079/private/app:1": failed to resolve reference "10.77.0.1:5079/private/app:1": failed to do request: Head "https://10.77.0.1:5079/v2/private/app/manifests/1": tls: first record does not look like a TLS handshake',
+        "registry-not-trusted",
+        "The image 10.77.0.1:5079/private/app:1 cannot be pulled: the nodes speak HTTPS with the registry, which answers without TLS.",
+        "Pod p-pull/web-1",
+    ),
 )

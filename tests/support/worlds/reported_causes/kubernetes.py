@@ -503,4 +503,12 @@ KUBERNETES: Final = (
         "Deployment web is not deleted yet: what belongs to it is still being deleted.",
         "Deployment default/web",
     ),
+    Case(
+        "a workload that others delete while it is awaited",
+        "objects-not-ready",
+        "Deployment p-ev/web: does not exist",
+        "object-missing",
+        "Deployment web, which the operation has created, was deleted by another party.",
+        "Deployment p-ev/web",
+    ),
 )

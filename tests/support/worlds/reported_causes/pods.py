@@ -447,4 +447,20 @@ PODS: Final = (
         "The scheduler mine has not placed pod web-1 yet.",
         "Pod t/web-1",
     ),
+    Case(
+        "a readiness probe whose command prints nothing",
+        "",
+        "Deployment p-ev/web: 0 of 2 ready, pod web-5d5c79f499-btf7q: Unhealthy: Readiness probe failed",
+        "probe-fails",
+        "Pod web-5d5c79f499-btf7q runs, but is not ready: its Readiness probe fails.",
+        "Pod p-ev/web-5d5c79f499-btf7q",
+    ),
+    Case(
+        "taints and cordons on different nodes of a real cluster",
+        "",
+        "Deployment p-cordon/web: 0 of 2 ready, pod web-676b485795-ctcn2: unschedulable: 0/6 nodes are available: 3 node(s) had untolerated taint(s), 3 node(s) were unschedulable. no new claims to deallocate, preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling.",
+        "pod-unschedulable",
+        'No node takes pod web-676b485795-ctcn2, of 6 nodes each for a reason of its own: "3 node(s) had untolerated taint(s), 3 node(s) were unschedulable".',
+        "Pod p-cordon/web-676b485795-ctcn2",
+    ),
 )

@@ -23,7 +23,7 @@ _JOB: Final = ("batch", "Job")
 
 @dataclass
 class EndingPods:
-    """What holds the pods of an instance's workloads that are being deleted, as last read."""
+    """The obstacles to the end of the pods of an instance's workloads that are being deleted, as last read."""
 
     cluster: Cluster
     vnf_instance_id: str
@@ -52,7 +52,7 @@ class EndingPods:
         by_uid, now = {uid_of(body): key for key, body in late.items()}, self.clock.now()
         obstacles: dict[ObjectKey, str] = {}
         for pod, owner in owned_parts(by_uid, found):
-            # Of a pod that is an object of the VNF itself, the finalizers are said already.
+            # The finalizers of a pod that is an object of the VNF itself are said already.
             is_itself = owner == uid_of(pod)
             obstacle = silence_of_node(pod, now) if is_itself else pod_obstacle(pod, now)
             if obstacle:

@@ -46,6 +46,9 @@ _UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
 
 
 _CRASHES: Final = "CrashLoopBackOff"
+_PULLS: Final = "ImagePull"
+_NO_CREDENTIALS: Final = "FailedToRetrieveImagePullSecret"
+"""How kubelet says that a Secret with the credentials of a registry does not exist."""
 _MOST_LINES: Final = 50
 """Logs that are read for one wait: a container that ends again is read again."""
 _LONGEST_LINE: Final = 300
@@ -122,7 +125,13 @@ class StuckPods:
         }
         # A scheduler that waits for the volume of a claim reports no trouble of its own.
         unbound |= {key: claims_of_pod(pod) for key, pod in late.items() if not field_at(pod, "spec", "nodeName")}
-        asked = {*claims, *unbound, *silent, *late}
+        # A registry that refuses says nothing of a Secret that is not there: only an event does.
+        pulling = {
+            key: pod
+            for key, (pod, trouble) in stuck.items()
+            if _PULLS in trouble and field_at(pod, "spec", "imagePullSecrets")
+        }
+        asked = {*claims, *unbound, *silent, *late, *pulling}
         if not asked:
             return reasons
         events = sorted(await events_in(self.cluster, sorted({key.namespace for key in asked})), key=age_order)
@@ -137,6 +146,8 @@ class StuckPods:
             parts = [found_reasons.get(key, ""), *(f"{claim}: {said[claim]}" for claim in wanted if claim in said)]
             found_reasons[key] = "; ".join(filter(None, parts))
         found_reasons |= {claim: said[claim] for claim in claims if claim in said}
+        missing = _warned([each for each in events if each.get("reason") == _NO_CREDENTIALS], pulling)
+        found_reasons |= {key: f"{found_reasons[key]}; {warning}" for key, warning in missing.items()}
         return {key: reason for key, reason in found_reasons.items() if reason}
 
     async def _last_line(self, pod: Body, trouble: str) -> str:

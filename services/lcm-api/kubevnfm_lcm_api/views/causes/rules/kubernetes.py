@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_lcm_api.views.causes.rule import NAME, OBJECT, rule
+from kubevnfm_lcm_api.views.causes.rule import BEGIN, NAME, OBJECT, rule
 
 _SAID: Final = r"(?P<said>.{1,300})"
 _API: Final = "cluster-unavailable resource-busy"
@@ -322,6 +322,12 @@ KUBERNETES: Final = (
         "{thing} of the VNF was deleted by another party.",
         "Heal with additionalParams.repair: true, which creates it again",
         code="object-missing",
+    ),
+    rule(
+        "object-missing",
+        "{thing}, which the operation has created, was deleted by another party.",
+        "Find out who deletes it; a retry creates it again",
+        text=rf"{BEGIN}[A-Z]\w{{1,80}} {NAME}(?: \([^)]{{1,200}}\))?: does not exist(?=[;,]|$)",
     ),
     rule(
         "link-not-ready",

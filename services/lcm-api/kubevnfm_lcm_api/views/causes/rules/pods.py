@@ -82,9 +82,9 @@ PODS: Final = (
     ),
     rule(
         "probe-fails",
-        "{pod} runs, but is not ready: its {probe} probe fails: {said}",
+        "{pod} runs, but is not ready: its {probe} probe fails[: {said}]",
         "Read the log of the container; correct the probe in the package, or what it asks for",
-        text=r"Unhealthy: (?P<probe>Readiness|Liveness|Startup) probe (?:failed|errored(?: and resulted in unknown state)?): (?P<said>.{1,300})",
+        text=r"Unhealthy: (?P<probe>Readiness|Liveness|Startup) probe (?:failed|errored(?: and resulted in unknown state)?)\b(?:: (?P<said>.{1,300}))?",
         about="Pod",
     ),
     # --- no node takes it
