@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placed, ranks, HEIGHT } from '../src/lib/layers.ts';
+import { changesOf } from '../src/lib/changes.ts';
 import { listWith, operationWith } from '../src/lib/news.ts';
 import { boxesOf } from '../src/lib/plan.ts';
 import { rowsOf } from '../src/lib/rows.ts';
@@ -177,4 +178,12 @@ test('schema: the place of an error is found by pointer, points or slashes', () 
   assert.deepEqual(placeNamed('/a/0/b.c', value), ['a', '0', 'b.c']);
   assert.deepEqual(placeNamed('a[0].b.c', value), ['a', '0', 'b.c']);
   assert.deepEqual(placeNamed('/x~1y', value), ['x/y']);
+});
+
+test('changes: what is different between two readings, each as deep as both have objects', () => {
+  const at = (was, is) => changesOf(was, is).map((each) => [each.at.join('.'), each.was, each.is]);
+  assert.deepEqual(at({ a: 1, b: { c: [1], d: 2 } }, { a: 1, b: { c: [1], d: 2 } }), []);
+  assert.deepEqual(at({ a: 1, b: { c: 'x' } }, { b: { c: 'y', e: null } }), [['a', 1, undefined], ['b.c', 'x', 'y'], ['b.e', undefined, null]]);
+  assert.deepEqual(at({ a: { b: 1 } }, { a: [1] }), [['a', { b: 1 }, [1]]]);
+  assert.deepEqual(at({}, JSON.parse('{"__proto__": 1}')), [['__proto__', undefined, 1]]);
 });
