@@ -116,7 +116,7 @@ async def test_an_operation_is_watched_fails_is_explained_and_retried(
     log = page.get_by_label("Log", exact=True)
     await page.get_by_role("option", name="join", selected=True).wait_for()
     await log.filter(has_text="the fault").wait_for()
-    # What can be done is read after the event that it has failed.
+    # The page reads what can be done after the event that it has failed.
     await page.get_by_role("heading", name="Next").wait_for()
     await tab.picture("operation")
     await _no_log_stands_under_another_title(tab)
