@@ -144,7 +144,7 @@ async def _a_volume_and_its_region_are_left(tab: Tab, encoded: str) -> None:
     address = page.get_by_label("Auth URL, required")
 
     async def is_filled_in() -> bool:
-        return await address.input_value() != ""
+        return bool(await address.input_value())
 
     await until_true(is_filled_in, pause_s=0.05)
     wanted, given = await address.input_value(), page.get_by_label("Name, required", exact=True).first
