@@ -85,7 +85,8 @@ async def test_the_form_of_a_request_is_explained_for_its_package(world: World) 
     whole = await kubevnfm(world.url, "explain", "instantiate", "--package", package["id"][:8])
     assert whole.code == 0, whole.err
     assert "  flavourId <text, required>\n" in whole.out
-    assert "One of simple" in whole.out
+    # The lines are wrapped at words.
+    assert "One of simple" in " ".join(whole.out.split())
     of_instance = await kubevnfm(world.url, "explain", "instantiate", "--instance", instance_id, "-o", "json")
     assert "flavourId" in of_instance.json()["properties"]
     await world.reached(await world.instantiate(instance_id))
