@@ -21,11 +21,13 @@ class Trouble(Facts):
     text: Annotated[str, Field(max_length=512)]
     """One sentence for a person."""
     is_blocking: bool = True
-    """Whether the process can do nothing without it."""
+    """Whether nothing that needs the part is done."""
+    since: AwareDatetime | None = None
+    """Since when, as the process has seen it; absent: it has an earlier version."""
 
 
 class ServiceReported(Event, kind="service.state.reported", by=EVERY_SERVICE):
-    """A process runs; each says so at its start, every 10 s, and at its end. It is not stored, and not in the event stream."""
+    """A process runs; each says so at its start, every 10 s, when what it lacks has changed, and at its end. It is not stored, and not in the event stream."""
 
     process: Name
     """Its id: another one after each start."""

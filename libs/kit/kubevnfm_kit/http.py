@@ -1,47 +1,20 @@
-"""Serving HTTP or HTTPS: one aiohttp application on one address, with health endpoints."""
+"""Serving HTTP or HTTPS: one aiohttp application on one address."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Handler, Limits, bounded_bodies, places_for_health
+from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies, places_for_health
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
-
-Ready = Callable[[], Awaitable[bool]]
-
-
-def health_handlers(ready: Ready, states: Mapping[str, object] | None = None) -> tuple[Handler, Handler]:
-    """Return the handlers of ``/health/live`` (200 while the event loop runs) and ``/health/ready`` (200, or 503 while not ready).
-
-    ``states`` are read at each call; the second answer contains them. They do not change its status.
-    """
-
-    async def live(_: web.Request) -> web.Response:
-        return web.json_response({"status": "live"})
-
-    async def readiness(_: web.Request) -> web.Response:
-        is_ready = await ready()
-        body = {"status": "ready" if is_ready else "not ready", **(states or {})}
-        return web.json_response(body, status=200 if is_ready else 503)
-
-    return live, readiness
-
-
-def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] | None = None) -> None:
-    """Add ``GET /health/live`` and ``GET /health/ready`` (`health_handlers`)."""
-    live, readiness = health_handlers(ready, states)
-    app.router.add_get("/health/live", live)
-    app.router.add_get("/health/ready", readiness)
-
 
 _CHOSEN_NAMES: Final = frozenset({"path", "vnfdId", "reference"})
 """Variable parts of a path that others choose: the maker of a package, whose names handlers compare with what the packages have; and

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from healthy import healthy
 from kubevnfm_kit.connections import Limits
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.health import add_health
+from kubevnfm_kit.http import serving
 from patience import until
 
 QUICK = Limits(headers_s=0.2, idle_s=30.0, body_window_s=0.2, body_window_bytes=1024)
@@ -30,10 +32,6 @@ async def errors_as_json(request: web.Request, handler: Callable[[web.Request], 
 
 async def size(request: web.Request) -> web.Response:
     return web.json_response({"bytes": len(await request.read()), "query": len(request.query_string)})
-
-
-async def healthy() -> bool:
-    return True
 
 
 async def broken(_: web.Request) -> web.Response:

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 from aiohttp import ClientSession, web
+from healthy import healthy
 from kubevnfm_kit.connections import Limits
-from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.health import add_health
+from kubevnfm_kit.http import serving
 from kubevnfm_kit.internal import internal_app
 
 ROOT = Path(__file__).parents[3]
@@ -22,12 +24,9 @@ async def test_caches_store_no_answer() -> None:
         await response.write(b"data: the VNF\n\n")
         return response
 
-    async def ready() -> bool:
-        return True
-
     for app in (web.Application(), internal_app([], token="token")):
         app.router.add_get("/stream", stream)
-        add_health(app, ready)
+        add_health(app, healthy)
         async with serving(app, host="127.0.0.1", port=0, limits=Limits()) as port, ClientSession() as session:
             for path in ("/health/ready", "/stream", "/nowhere"):
                 async with session.get(f"http://127.0.0.1:{port}{path}") as answer:

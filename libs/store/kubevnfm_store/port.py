@@ -149,3 +149,8 @@ class DocumentStore(Protocol):
     async def is_ready(self) -> bool:
         """Return whether the database answers."""
         ...
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether the last write was stored, as far as that is known without another one."""
+        ...

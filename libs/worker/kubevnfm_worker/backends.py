@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
-from kubevnfm_events.services import ServiceReported, Trouble
+from kubevnfm_events.services import ServiceReported
 from kubevnfm_kit.clock import Clock, SteadyClock
-from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.health import add_health
+from kubevnfm_kit.http import serving
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.tls import ServerTls
@@ -21,15 +22,15 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
+from kubevnfm_worker.health import Health
+from kubevnfm_worker.parts import broker_part, disk_part, parked_part, sandbox_part, store_part
 from kubevnfm_worker.relay import OutboxRelay
-from kubevnfm_worker.reports import Process, trouble_of_code, trouble_of_parked, troubles_of_store
+from kubevnfm_worker.reports import Process
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
 
 _PARKED: Final = "parkedCommands"
-PACKAGE_CODE: Final = "packageCode"
-"""The state that says how code of packages is run."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,23 @@ class Backends:
     process: Process = field(default_factory=Process)
     """The process that all of this belongs to."""
 
-    async def is_ready(self) -> bool:
-        """Return whether the database and the broker answer: what ``/health/ready`` reports."""
-        return await self.store.is_ready() and await self.bus.is_ready()
+    @cached_property
+    def health(self) -> Health:
+        """The parts of this process: what ``/health/ready`` and its reports show."""
+        parts = (
+            store_part(self.store),
+            broker_part(self.bus),
+            disk_part(self.process.folders),
+            sandbox_part(self.states),
+            parked_part(self._parked.values),
+        )
+        return Health(self.clock, parts)
 
     async def report(self, *, has_ended: bool = False) -> ServiceReported:
         """Return the state of this process for the other processes: what it lacks, and whether it can work without that."""
         if has_ended:
             return self.process.report((), has_ended=True)  # at once, also without a database
-        troubles, of_disks = await asyncio.gather(
-            troubles_of_store(self.store.is_ready), self.process.troubles_of_disks()
-        )
-        if not await self.bus.is_ready():
-            troubles.append(Trouble(part="broker", text="The message broker does not answer."))
-        parked = [each for found in self._parked.values() for each in found]
-        troubles += [*trouble_of_code(self.states.get(PACKAGE_CODE)), *trouble_of_parked(parked)]
-        return self.process.report([*troubles, *of_disks], has_ended=False)
+        return self.process.report(await self.health.troubles(), has_ended=False)
 
     async def ensure_indexes(self, indexes: Mapping[str, Sequence[Index]]) -> None:
         """Create the indexes of each collection that are missing. Raises StoreUnavailable."""
@@ -112,6 +114,6 @@ class Backends:
     @asynccontextmanager
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
         """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
-        add_health(app, self.is_ready, self.states)
+        add_health(app, self.health.parts, self.states)
         async with serving(app, host=host, port=port, bound=self.sockets.get((host, port)), tls=tls) as listening:
             yield listening

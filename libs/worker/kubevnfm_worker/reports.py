@@ -1,13 +1,11 @@
-"""The reports of a process about itself: every 10 s each says over the bus that it runs, and what it lacks."""
+"""The reports of a process about itself: every 10 s each says over the bus that it runs, and what it lacks (`health`)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import platform
-import shutil
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,20 +22,18 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.run import background
 
+from kubevnfm_worker.health import Health
+
 log = structlog.get_logger()
 
 EVERY_S: Final = 10.0
 """The time from one report to the next."""
-_ANSWER_S: Final = 3.0
-"""How long the database may take to say that it is ready, and the disks to say how full they are."""
+_LEAST_S: Final = 1.0
+"""The same after a change, which is reported at once."""
 _PUBLISH_S: Final = 5.0
 """How long the broker may take: a report that is late is worth nothing, so it is not repeated."""
 _LAST_S: Final = 2.0
 """How long the end of the process waits for its last report."""
-_LEAST_FREE_BYTES: Final = 512 * 2**20
-_LEAST_FREE_SHARE: Final = 0.02
-_REFUSED: Final = "refused"
-_LONGEST: Final = 512
 
 
 class Reporting(Protocol):
@@ -45,6 +41,9 @@ class Reporting(Protocol):
 
     @property
     def bus(self) -> MessageBus: ...
+
+    @property
+    def health(self) -> Health: ...
 
     async def report(self, *, has_ended: bool = False) -> ServiceReported:
         """Return the state of this process now."""
@@ -60,20 +59,6 @@ class Process:
     """Those that it stores files in."""
     id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _looking: asyncio.Future[list[Trouble]] | None = None
-    """The last look at the disks. The next one waits for its end: on a volume that hangs, each would take a thread for good."""
-
-    async def troubles_of_disks(self) -> list[Trouble]:
-        """Return the troubles of disks that are nearly full, or do not answer."""
-        looking = self._looking
-        if looking is None or looking.done():
-            looking = self._looking = _looking_at(tuple(self.folders))
-        await asyncio.wait([looking], timeout=_ANSWER_S)
-        if looking.done():
-            return looking.result()
-        named = " or ".join(map(str, self.folders))
-        text = f"The disk of {named} has not answered within {_ANSWER_S:.0f} s."
-        return [Trouble(part="disk", text=text[:_LONGEST], is_blocking=False)]
 
     def report(self, troubles: Sequence[Trouble], *, has_ended: bool) -> ServiceReported:
         """Return its report."""
@@ -91,20 +76,24 @@ class Process:
 
 @asynccontextmanager
 async def reporting(backends: Reporting) -> AsyncIterator[None]:
-    """Report while the block lasts, at once and then every 10 s, and once more at its end."""
+    """Report while the block lasts, at once, after each change and every 10 s, and once more at its end."""
     try:
-        async with background(reports=_report_forever(backends)):
+        async with backends.health.watching(), background(reports=_report_forever(backends)):
             yield
     finally:
         await _publish(backends, within_s=_LAST_S, has_ended=True)
 
 
 async def _report_forever(backends: Reporting) -> None:
-    loop = asyncio.get_running_loop()
+    loop, changed = asyncio.get_running_loop(), backends.health.changed
     while True:
         began_at = loop.time()
-        await _publish(backends, within_s=_PUBLISH_S + _ANSWER_S, has_ended=False)
-        await asyncio.sleep(max(0.0, EVERY_S - (loop.time() - began_at)))
+        changed.clear()
+        await _publish(backends, within_s=_PUBLISH_S, has_ended=False)
+        await asyncio.sleep(min(EVERY_S, _LEAST_S))
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(began_at + EVERY_S):
+                await changed.wait()
 
 
 async def _publish(backends: Reporting, *, within_s: float, has_ended: bool) -> None:
@@ -120,63 +109,6 @@ async def _publish(backends: Reporting, *, within_s: float, has_ended: bool) -> 
         Exception
     ):  # the edge: a process that works must not be shown away for good, as after a moment without threads
         log.exception("report_failed")
-
-
-async def troubles_of_store(is_ready: Callable[[], Awaitable[bool]]) -> list[Trouble]:
-    """Return the trouble of a database that does not answer."""
-    try:
-        async with asyncio.timeout(_ANSWER_S):
-            if await is_ready():
-                return []
-    except TimeoutError:
-        return [Trouble(part="store", text=f"The database has not answered within {_ANSWER_S:.0f} s.")]
-    return [Trouble(part="store", text="The database does not answer.")]
-
-
-def trouble_of_code(package_code: object) -> Iterator[Trouble]:
-    """Yield the trouble of a kernel that does not confine code of packages."""
-    if package_code == _REFUSED:
-        text = "Code of packages is not run, because the kernel cannot confine it: docs/security.md says what it needs."
-        yield Trouble(part="sandbox", text=text, is_blocking=False)
-
-
-def trouble_of_parked(parked: Sequence[object]) -> Iterator[Trouble]:
-    """Yield the trouble of commands that are not handled any more."""
-    if parked:
-        text = f"{len(parked)} commands that ended the process again and again are not handled any more."
-        if len(parked) == 1:
-            text = "A command that ended the process again and again is not handled any more."
-        yield Trouble(part="parked-commands", text=text, is_blocking=False)
-
-
-def _looking_at(folders: Sequence[Path]) -> asyncio.Future[list[Trouble]]:
-    """Return the troubles of these folders' disks, as soon as they answer.
-
-    The thread is none of the event loop's: the end of a process would wait for them, so for a disk that hangs for ever.
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[Trouble]] = loop.create_future()
-
-    def look() -> None:
-        troubles = _troubles_of_disks(folders)
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(found.set_result, troubles)
-
-    threading.Thread(target=look, name="disks", daemon=True).start()
-    return found
-
-
-def _troubles_of_disks(folders: Sequence[Path]) -> list[Trouble]:
-    found: dict[tuple[int, int], Trouble] = {}
-    for folder in folders:
-        try:
-            usage = shutil.disk_usage(folder)
-        except OSError:  # not created yet
-            continue
-        if usage.free < _LEAST_FREE_BYTES or usage.free < usage.total * _LEAST_FREE_SHARE:
-            text = f"The disk of {folder} is nearly full: {usage.free / 2**30:.1f} of {usage.total / 2**30:.0f} GiB are free."
-            found[usage.total, usage.used] = Trouble(part="disk", text=text[:_LONGEST], is_blocking=False)
-    return list(found.values())
 
 
 @cache

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,13 +18,27 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.queues import SERVICE_STATES
 from kubevnfm_events.services import ServiceReported
+from kubevnfm_kit.clock import SteadyClock
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
-from kubevnfm_worker import reports
-from kubevnfm_worker.backends import PACKAGE_CODE, Backends
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import health, reports
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.health import Health
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
-from kubevnfm_worker.reports import Process, reporting
+from kubevnfm_worker.parts import PACKAGE_CODE, disk_part
+from kubevnfm_worker.reports import reporting
+from patience import until_true
 from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
+
+
+class Broker(InProcessBus):
+    """A bus that can be away."""
+
+    is_away = False
+
+    async def is_ready(self) -> bool:
+        return not self.is_away and await super().is_ready()
 
 
 @pytest.fixture
@@ -33,30 +47,93 @@ async def store(tmp_path: Path) -> AsyncIterator[MoodyStore]:
         yield opened
 
 
-async def test_a_service_is_ready_while_database_and_broker_answer(store: MoodyStore) -> None:
-    async with InProcessBus(RING) as bus:
-        assert await Backends(bus, store, RING).is_ready()
-    assert not await Backends(bus, store, RING).is_ready()
+async def readiness(session: aiohttp.ClientSession, url: str) -> tuple[int, str, dict[str, str]]:
+    """Return the status of HTTP, the status in the body, and the state of each part that is not ready."""
+    async with session.get(f"{url}/health/ready") as answer:
+        body = await answer.json()
+    assert [each["part"] for each in body["parts"]] == ["store", "broker", "disk", "sandbox", "parked-commands"]
+    lacking = {each["part"]: each["state"] for each in body["parts"] if each["state"] != "ready"}
+    assert lacking.keys() == {each["part"] for each in body["parts"] if "text" in each}
+    return answer.status, body["status"], lacking
 
 
-async def test_the_listener_has_health_endpoints_beside_the_application(store: MoodyStore) -> None:
+async def test_the_listener_has_health_endpoints_beside_the_application(
+    store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readiness names what is not ready; without a broker that was there it still serves, and without a database it does not."""
+
     async def greet(_: web.Request) -> web.Response:
         return web.Response(text="hello")
 
+    monkeypatch.setattr(health, "_FRESH_S", 0.0)
     app = web.Application()
     app.router.add_get("/greeting", greet)
-    bus = InProcessBus(RING)
+    backends = Backends(Broker(RING), store, RING)
+    backends.process.folders.append(tmp_path)
+    assert isinstance(backends.bus, Broker)
     async with aiohttp.ClientSession() as session:
-        async with bus, Backends(bus, store, RING).serving(app, host="127.0.0.1", port=0, tls=None) as port:
+        async with backends.bus, backends.serving(app, host="127.0.0.1", port=0, tls=None) as port:
             url = f"http://127.0.0.1:{port}"
             assert await (await session.get(f"{url}/greeting")).text() == "hello"
+            # A broker that was never reached may have a wrong address: an upgrade must not replace what works.
+            backends.bus.is_away = True
+            assert await readiness(session, url) == (503, "not ready", {"broker": "failed"})
+            backends.bus.is_away = False
+            assert await readiness(session, url) == (200, "ready", {})
+            backends.bus.is_away = True
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2**40, used=2**40 - 1, free=1))
+            backends.states[PACKAGE_CODE] = "refused"
+            lacking = {"broker": "failed", "disk": "degraded", "sandbox": "degraded"}
+            assert await readiness(session, url) == (200, "degraded", lacking)
+            # Anybody may ask.
+            assert str(tmp_path) not in await (await session.get(f"{url}/health/ready")).text()
+            assert str(tmp_path) in str(await backends.health.troubles())
+            store.is_down = True
+            assert await readiness(session, url) == (503, "not ready", {"store": "failed", **lacking})
             assert (await session.get(f"{url}/health/live")).status == 200
-            assert (await session.get(f"{url}/health/ready")).status == 200
-            await bus.__aexit__(None, None, None)
-            assert (await session.get(f"{url}/health/live")).status == 200
-            assert (await session.get(f"{url}/health/ready")).status == 503
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get(f"{url}/greeting")
+
+
+async def test_a_database_that_hangs_or_stores_nothing_is_seen_without_a_late_answer(
+    store: MoodyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within two looks; many who ask cost one look, and it is ready again as soon as it answers."""
+    asked, goes_on = list[None](), asyncio.Event()
+
+    async def hang() -> bool:
+        asked.append(None)
+        await goes_on.wait()
+        return True
+
+    async def state() -> tuple[str, bool]:
+        part = (await backends.health.parts())[0]
+        assert part.part == "store"
+        return part.state, part.is_vital
+
+    async with InProcessBus(RING) as bus:
+        backends = Backends(bus, store, RING)
+        monkeypatch.setattr(health, "_LOOK_EVERY_S", 0.01)
+        monkeypatch.setattr(health, "HANGS_S", 0.05)
+        async with backends.health.watching():
+            assert (await state())[0] == "ready"
+            monkeypatch.setattr(store, "is_ready", hang)
+            await until_true(lambda: is_now(state, ("failed", True)))
+            backends.health.changed.clear()
+            async with asyncio.timeout(30):
+                for _ in range(1000):
+                    await state()
+            assert len(asked) == 1
+            goes_on.set()
+            await backends.health.changed.wait()
+            assert (await state())[0] == "ready"
+            monkeypatch.setattr(SqliteStore, "takes_writes", False)
+            await until_true(lambda: is_now(state, ("failed", True)))
+    assert health._LOOK_EVERY_S + health.HANGS_S < 5
+
+
+async def is_now(state: Callable[[], Awaitable[object]], wanted: object) -> bool:
+    return await state() == wanted
 
 
 async def test_a_process_reports_at_once_what_it_lacks_and_that_it_ends(
@@ -100,18 +177,20 @@ async def test_a_disk_that_hangs_takes_one_thread_and_is_named(
         return SimpleNamespace(total=100 * 2**30, used=100 * 2**30 - 1, free=1)
 
     monkeypatch.setattr(shutil, "disk_usage", hang)
-    monkeypatch.setattr(reports, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(health, "HANGS_S", 0.05)
+    monkeypatch.setattr(health, "_FRESH_S", 0.0)
     async with InProcessBus(RING) as bus:
         backends = Backends(bus, store, RING)
         backends.process.folders.append(tmp_path)
         try:
             for _ in range(3):
                 (trouble,) = (await backends.report()).troubles
-                assert trouble.text.startswith(f"The disk of {tmp_path} has not answered within ")
+                assert trouble.text.startswith(f"The disk of {tmp_path} does not answer.")
             assert looks == [tmp_path]
         finally:
             goes_on.set()
-        monkeypatch.setattr(reports, "_ANSWER_S", 300.0)
+        monkeypatch.setattr(health, "HANGS_S", 300.0)
+        monkeypatch.setattr(health, "_WAIT_S", 300.0)
         (trouble,) = (await backends.report()).troubles
         assert (trouble.part, trouble.is_blocking) == ("disk", False)
         assert "is nearly full" in trouble.text
@@ -150,9 +229,9 @@ def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(
         return SimpleNamespace(total=1, used=0, free=1)
 
     monkeypatch.setattr(shutil, "disk_usage", hang)
-    monkeypatch.setattr(reports, "_ANSWER_S", 0.05)
-    (trouble,) = asyncio.run(Process([SERVICE], [tmp_path]).troubles_of_disks())
-    assert "has not answered" in trouble.text
+    monkeypatch.setattr(health, "HANGS_S", 0.05)
+    (trouble,) = asyncio.run(Health(SteadyClock(), [disk_part([tmp_path])]).troubles())
+    assert "does not answer" in trouble.text
     assert looks == [True]
     (thread,) = (each for each in threading.enumerate() if each.name == "disks")
     goes_on.set()

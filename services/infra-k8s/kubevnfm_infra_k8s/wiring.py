@@ -37,8 +37,9 @@ from kubevnfm_events.objects import (
 from kubevnfm_events.vnfcs import ReadVnfcs
 from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import ClientTls, client_context
-from kubevnfm_worker.backends import PACKAGE_CODE, Backends
+from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.parts import PACKAGE_CODE
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_infra_k8s.adapters import (

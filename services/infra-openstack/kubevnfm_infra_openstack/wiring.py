@@ -20,7 +20,8 @@ from kubevnfm_events.stacks import (
     ScaleResources,
 )
 from kubevnfm_sandbox.runs import Limits
-from kubevnfm_worker.backends import PACKAGE_CODE, Backends
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.parts import PACKAGE_CODE
 
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours

@@ -6,18 +6,19 @@ it hears any: without a broker it says that nothing is known, and not that all o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.contract import services
 from kubevnfm_events.queues import SERVICE_STATES
-from kubevnfm_events.services import ServiceReported
+from kubevnfm_events.services import Part, ServiceReported
 from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.health import Parts, PartState, State
 
 AWAY_AFTER: Final = timedelta(seconds=25)
 """Two reports are missing, and the third is late."""
@@ -29,6 +30,14 @@ _MOST: Final = 200
 
 ProcessState = Literal["ready", "not-ready", "away", "unknown"]
 ServiceState = Literal["ready", "not-ready", "away", "missing", "unknown"]
+_PARTS: Final = frozenset[str](get_args(Part))
+_PART_STATES: Final[Mapping[ServiceState, tuple[State, str]]] = {
+    "not-ready": ("failed", ""),
+    "away": ("failed", "None of its processes reports any more."),
+    "missing": ("failed", "No process of it has reported since this gateway was started."),
+    "unknown": ("unknown", "Nothing is heard: this gateway was just started, or the broker does not answer."),
+}
+"""Services that are not ready; an empty text: what they lack is the text."""
 _BEST_FIRST: Final[Sequence[ProcessState]] = ("ready", "not-ready", "unknown")
 
 
@@ -120,6 +129,16 @@ class Siblings:
                     named[name].append(each)
         return [self._service(name, found, now) for name, found in named.items()]
 
+    def beside(self, own: Parts) -> Parts:
+        """Return what reads the parts of this process, and then the services that it is not."""
+
+        async def parts() -> Sequence[PartState]:
+            found = list(await own())
+            here = {*(await self.own()).services, "lcm-api"}
+            return [*found, *(_part(each) for each in await self.services() if each.name not in here)]
+
+        return parts
+
     def _hears(self, now: datetime) -> bool:
         """Return whether reports that other processes send are heard, and those that are due have come."""
         if self._heard_at is None or self._hears_since is None:
@@ -141,6 +160,16 @@ class Siblings:
         if shown:
             return SeenService(name, "away", max(each.since for each in shown), shown)
         return SeenService(name, "missing" if self._hears(now) else "unknown", self._began_at, [])
+
+
+def _part(service: SeenService) -> PartState:
+    """Return a service as anybody may see it: without its hosts, and without the texts that it reports."""
+    reporting = [each for each in service.processes if each.state in {"ready", "not-ready"}]
+    troubles = {each.part for process in reporting for each in process.report.troubles}
+    named = ", ".join(sorted(troubles & _PARTS)) or "a part that this gateway does not know"
+    lacks = f"A process of it lacks: {named}." if troubles else ""
+    state, text = _PART_STATES.get(service.state, ("degraded" if troubles else "ready", lacks))
+    return PartState(service.name, state, service.since, text or lacks)
 
 
 def _since(report: ServiceReported, before: _Heard | None, now: datetime) -> datetime:

@@ -151,9 +151,8 @@ async def lcm_api(
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
-        app = make_app(
-            apis, asked, backends.is_ready, backends.states, gate=access.gate, proxies=way, sessions=sessions
-        )
+        parts = siblings.beside(backends.health.parts)
+        app = make_app(apis, asked, parts, backends.states, gate=access.gate, proxies=way, sessions=sessions)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (

@@ -22,7 +22,8 @@ from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import machine_cas
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
-from kubevnfm_worker.backends import PACKAGE_CODE, Backends
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.parts import PACKAGE_CODE
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.cluster_addresses import serves_at

@@ -315,8 +315,10 @@ async def test_after_a_full_disk_searches_find_what_is_on_it(tmp_path: Path) -> 
         await limit_pages(1)  # as many as there are
         with pytest.raises(StoreUnavailable, match="full"):
             await store.insert("things", "b", {"vimIds": ["v1"], "text": "x" * 100_000})
+        assert (await store.is_ready(), store.takes_writes) == (True, False)
         await limit_pages(2**30)
         await store.insert("things", "c", {"vimIds": "v1"})
+        assert store.takes_writes
         assert [each.id for each in await store.find("things", Query(by(vimIds="v1")))] == ["a", "c"]
     finally:
         await readers.close()

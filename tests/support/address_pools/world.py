@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import aiohttp
 from callers.documented import Documented, an_app
+from healthy import healthy
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.http import serving
@@ -64,9 +65,6 @@ async def pool_world(folder: Path) -> AsyncIterator[PoolWorld]:
     """Yield the services, each with its own place for what it stores."""
     clock, router, ring = SetClock(datetime(2026, 1, 1, tzinfo=UTC)), Router(), KeyRing.from_text(KeyRing.new_key())
 
-    async def ready() -> bool:
-        return True
-
     async with SqliteStore.open(folder / "store.db") as store, aiohttp.ClientSession() as session:
         pools = AddressPools(store, router, clock)
         async with serving(internal_api(pools, token=TOKEN), host="127.0.0.1", port=0) as owner_port:
@@ -75,6 +73,6 @@ async def pool_world(folder: Path) -> AsyncIterator[PoolWorld]:
                 store=store, ring=ring, clock=clock, public_url=None, internal_token=TOKEN, page_size=100
             )
             subjects = [partial(api.add_to, pools=client)]
-            app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
+            app = make_app(subjects, context, healthy, {}, gate=Gate([]), proxies=Proxies())
             async with serving(app, host="127.0.0.1", port=0) as port:
                 yield PoolWorld(f"http://127.0.0.1:{port}", session, pools, router, clock, _document())

@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from aiohttp import web
+from healthy import healthy
 from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
@@ -96,9 +97,6 @@ def _pattern(path: str) -> re.Pattern[str]:
 def an_app(*more: Subject) -> web.Application:
     """Return the gateway's application with its routes, and those of more subjects; it cannot serve requests."""
 
-    async def ready() -> bool:
-        return True
-
     nothing: Any = None
     subjects: list[Subject] = [
         partial(lifecycle.add_to, services=nothing),
@@ -114,7 +112,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(metrics.add_to, metrics=nothing),
         *more,
     ]
-    return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())
+    return make_app(subjects, nothing, healthy, {}, gate=Gate([]), proxies=Proxies())
 
 
 def an_onap_app() -> web.Application:

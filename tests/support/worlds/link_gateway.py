@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 from callers.documented import Documented, our_documents
+from healthy import healthy
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.inventory import HttpInventory
@@ -88,9 +89,6 @@ async def link_gateway(
         access_info={"bearer_token": Secret(lab.admin_token)},
     )
 
-    async def ready() -> bool:
-        return True
-
     async with (
         SqliteStore.open(folder / "links.db") as store,
         KubernetesClusters.open(ring, networks()) as clusters,
@@ -119,7 +117,7 @@ async def link_gateway(
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1),
             partial(onap.add_to, stored_bundles=no_vnfs),
         ]
-        app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
+        app = make_app(subjects, context, healthy, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield LinkGateway(f"http://127.0.0.1:{port}", session, world, document, client)

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 from callers.documented import Documented, our_documents
+from healthy import healthy
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -79,9 +80,6 @@ async def region_world(
 ) -> AsyncIterator[RegionWorld]:
     """Yield the services."""
 
-    async def ready() -> bool:
-        return True
-
     async with running(lab, settings, folder, clock=clock) as registry, aiohttp.ClientSession() as session:
         client = HttpCloudRegions(registry.url, TOKEN, session, RING)
         context = HttpContext(
@@ -102,7 +100,7 @@ async def region_world(
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
             partial(onap.add_to, stored_bundles=none),
         ]
-        app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
+        app = make_app(subjects, context, healthy, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document, links, volumes)

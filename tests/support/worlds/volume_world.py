@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import aiohttp
 from callers.documented import Documented, our_documents
+from healthy import healthy
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
@@ -108,9 +109,6 @@ async def volume_world(folder: Path) -> AsyncIterator[VolumeWorld]:
 
 @asynccontextmanager
 async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> AsyncIterator[VolumeWorld]:
-    async def ready() -> bool:
-        return True
-
     owner = internal_app(volume_routes(ground.owner), token=_TOKEN)
     async with serving(owner, host="127.0.0.1", port=0) as owner_port, aiohttp.ClientSession() as session:
         client = HttpPersistentVolumes(f"http://127.0.0.1:{owner_port}", _TOKEN, session)
@@ -131,7 +129,7 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
         subjects = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1)
         ]
-        app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
+        app = make_app(subjects, context, healthy, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield VolumeWorld(f"http://127.0.0.1:{port}", session, document, ground, client)

@@ -26,6 +26,7 @@ _SOON_DAYS: Final = 30
 _PAGE: Final = 1000
 _MOST_NAMED: Final = 5
 _LOG: Final = "its log says more: docs/monitoring.md"
+_READINESS: Final = "docs/health.md says what each part is, and what to do; the log of lcm-api says more"
 _REMEDIES: Final = {
     "missing": "start it, and let it reach the broker: docs/architecture.md names the processes",
     "away": f"start it again; {_LOG}",
@@ -196,7 +197,7 @@ def _authentication(call: Call, allowed: list[bool]) -> Iterator[Finding]:
 
 
 def _readiness(call: Call) -> Iterator[Finding]:
-    """The states that the gateway itself reports: the store, the broker, code of packages, commands that were put aside."""
+    """The parts that the gateway itself reports, the services beside it, code of packages, commands that were put aside."""
     try:
         states = call.gateway.get("/health/ready").object()
     except Unreachable as fault:
@@ -205,10 +206,16 @@ def _readiness(call: Call) -> Iterator[Finding]:
     except Fault as fault:
         body = fault.body if isinstance(fault, Refused) else None
         states = body if isinstance(body, dict) else {}
-        remedy = "its database or broker does not answer: look at the log of lcm-api (docs/monitoring.md)"
-        yield Finding("readiness", "fail", f"the gateway is not ready: {states.get('status', fault)}", remedy)
+        text = _lacking(states) or str(states.get("status", fault))
+        yield Finding("readiness", "fail", f"the gateway is not ready: {text}", _READINESS)
     else:
-        yield Finding("readiness", "ok", f"the gateway is {states.get('status')}: database and broker answer")
+        lacking = _lacking(states)
+        has_failed = any(each.get("state") == "failed" for each in objects(states.get("parts")))
+        if lacking:
+            text = f"the gateway is {states.get('status')}: {lacking}"
+            yield Finding("readiness", "fail" if has_failed else "warn", text, _READINESS)
+        else:
+            yield Finding("readiness", "ok", f"the gateway is {states.get('status')}")
     code = states.get("packageCode")
     if code == "refused":
         text = "code of packages is not run: the kernel cannot confine it"
@@ -223,8 +230,14 @@ def _readiness(call: Call) -> Iterator[Finding]:
             "parked commands", "fail", f"{len(parked)} commands ended their process again and again: {names}", remedy
         )
     for name, value in states.items():
-        if name not in ("status", "packageCode", "parkedCommands") and isinstance(value, str | int | bool):
+        if name not in ("status", "parts", "packageCode", "parkedCommands") and isinstance(value, str | int | bool):
             yield Finding(name, "ok", str(value))
+
+
+def _lacking(states: JsonObject) -> str:
+    """Return the parts that are not ready; empty: all are, or the gateway is older than their list."""
+    parts = [each for each in objects(states.get("parts")) if each.get("state") in ("degraded", "failed")]
+    return "; ".join(f"{each.get('part')} since {each.get('since')}: {each.get('text')}" for each in parts)
 
 
 def _services(call: Call) -> Iterator[Finding]:

@@ -341,7 +341,11 @@ async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy() -> None:
         "operationId": "op",
         "parkedAt": "2026-01-01T00:00:00Z",
     }
-    states = {"status": "not ready", "packageCode": "refused", "parkedCommands": [parked]}
+    parts = [
+        {"part": "store", "state": "failed", "since": "2026", "text": "It is away\x1b[2J."},
+        {"part": "broker", "state": "ready", "since": "2026"},
+    ]
+    states = {"status": "not ready", "parts": parts, "packageCode": "refused", "parkedCommands": [parked]}
     answers = {
         "/health/live": (200, {"status": "alive"}),
         "/health/ready": (503, states),
@@ -355,7 +359,13 @@ async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy() -> None:
         }  # fmt: skip
         assert all(each.get("remedy") for each in found.values() if each["verdict"] != "ok")
         assert ran.code == 1
-        assert "\x1b" not in (await kubevnfm(sick, "doctor")).out
+        printed = (await kubevnfm(sick, "doctor")).out
+        assert "\x1b" not in printed
+        assert "fail  readiness: the gateway is not ready: store since 2026: It is away\\x1b[2J.\n" in printed
+        # It serves without the broker, but an operation stands still.
+        parts[0]["part"], states["status"] = "broker", "degraded"
+        answers["/health/ready"] = (200, states)
+        assert "fail  readiness: the gateway is degraded: broker since" in (await kubevnfm(sick, "doctor")).out
 
 
 def process(pid: int, state: str, *troubles: str, version: str = "1.0.0") -> dict[str, Any]:

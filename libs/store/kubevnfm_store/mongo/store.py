@@ -287,6 +287,11 @@ class MongoStore:
             return False
         return True
 
+    @property
+    def takes_writes(self) -> bool:
+        # A server without a disk to write on ends itself, and one that is not the primary is not asked: `is_ready` is False.
+        return True
+
     async def _all(
         self,
         collection: str,

@@ -242,6 +242,10 @@ class SqliteStore:
             return False
         return self._writer.is_running
 
+    @property
+    def takes_writes(self) -> bool:
+        return not self._writer.is_refused
+
     async def _rows(self, query: str, params: Sequence[Any], *, exclude: Sequence[str] = ()) -> list[Stored]:
         inner = [path for path in exclude if "/" in path]  # json_remove does not lead through arrays
 

@@ -54,6 +54,8 @@ class Writer:
         """They go with the next operation that may not wait, or when the timer ends."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self.is_refused = False
+        """Whether the last transaction could not be stored: the disk is full, for example."""
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -113,7 +115,9 @@ class Writer:
             self._connection.execute("COMMIT")
             # Only after COMMIT: readers have connections of their own and do not see a new table earlier.
             self.catalogue.publish()
+            self.is_refused = False
         except sqlite3.Error as error:  # the disk is full, for example: nothing of this transaction was stored
+            self.is_refused = True
             with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                 self._connection.execute("ROLLBACK")
             with suppress(sqlite3.Error):

@@ -12,7 +12,8 @@ from kubevnfm_access.caller import PAGE
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
 from kubevnfm_access.sessions import Sessions
-from kubevnfm_kit.http import Ready, check_ids, health_handlers
+from kubevnfm_kit.health import Parts, health_handlers
+from kubevnfm_kit.http import check_ids
 
 from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
@@ -33,14 +34,14 @@ Subject = Callable[[web.Application], None]
 def make_app(
     subjects: Iterable[Subject],
     context: HttpContext,
-    ready: Ready,
+    parts: Parts,
     states: Mapping[str, object],
     *,
     gate: Gate,
     proxies: Proxies,
     sessions: Sessions | None = None,
 ) -> web.Application:
-    """Return the application; ``states`` are shown at ``/health/ready``."""
+    """Return the application; ``parts`` and ``states`` are shown at ``/health/ready``."""
     app = web.Application(
         # From the outside in: the audit log, errors, the caller, ids, the Version of requests.
         middlewares=[
@@ -58,7 +59,7 @@ def make_app(
     app[ROUTES], app[DOCUMENTS] = {}, [documents.ROOT]
     for add_to in subjects:
         add_to(app)
-    add_routes(app, _routes(ready, states))
+    add_routes(app, _routes(parts, states))
     for document in app[DOCUMENTS]:
         add_routes(app, documents.routes(document))
     return app
@@ -91,7 +92,7 @@ def _versions(prefix: str, *apis: Api) -> Handler:
     return handle
 
 
-def _routes(ready: Ready, states: Mapping[str, object]) -> Iterator[Route]:
+def _routes(parts: Parts, states: Mapping[str, object]) -> Iterator[Route]:
     """Yield the routes that belong to no subject."""
     tag = documents.TAG
     served = {200: Answer("The versions", models.ServedVersions), 303: Answer("The way to the page, for browsers")}
@@ -100,8 +101,10 @@ def _routes(ready: Ready, states: Mapping[str, object]) -> Iterator[Route]:
     for prefix, apis in ANNOUNCED.items():
         handler = _versions(prefix, *apis)
         yield Route(tag, "GET", f"{prefix}/api_versions", handler, "Versions that can be asked for", versions)
-    live, readiness = health_handlers(ready, states)
-    alive, is_ready, away = (Answer(text, models.Health) for text in ("It does", "It is", "It is not"))
+    live, readiness = health_handlers(parts, states)
+    alive, is_ready, away = (
+        Answer(text, models.Health) for text in ("It does", "It is, perhaps without some parts", "It is not")
+    )
     yield Route(tag, "GET", "/health/live", live, "Whether the process lives", {200: alive})
     yield Route(tag, "GET", "/health/ready", readiness, "Whether it is ready to serve", {200: is_ready, 503: away})
 

@@ -157,10 +157,26 @@ class ParkedCommand(Shown):
     parkedAt: datetime  # noqa: N815  # as it is on the wire
 
 
+class PartShown(Shown):
+    """A part that the process needs, or another service."""
+
+    part: str
+    """``store``, ``broker``, ``disk``, ``sandbox``, ``parked-commands``, or the name of a service."""
+    state: Literal["ready", "degraded", "failed", "unknown"]
+    """``degraded``: some of the work is not done; ``failed``: none that needs the part; ``unknown``: nothing is known of it yet."""
+    since: datetime
+    """Since when, as this process has seen it."""
+    text: str | None = None
+    """Why it is not ready."""
+
+
 class Health(Shown):
     """Whether the process lives, or is ready to serve."""
 
     status: str
+    """``live``; ``ready``, ``degraded`` (it serves, and a part is not ready) or ``not ready``."""
+    parts: list[PartShown] | None = None
+    """The parts that it needs (docs/health.md)."""
     packageCode: str | None = None  # noqa: N815  # as it is on the wire
     """How the service runs code of packages, if it does: ``confined``, ``trusted`` or ``refused`` (docs/security.md)."""
     parkedCommands: list[ParkedCommand] | None = None  # noqa: N815  # as it is on the wire

@@ -34,7 +34,9 @@ class TroubleShown(Shown):
     """``store``, ``broker``, ``sandbox``, ``disk`` or ``parked-commands``."""
     text: str
     isBlocking: bool  # noqa: N815  # as it is on the wire
-    """Whether the process can do nothing without it."""
+    """Whether nothing that needs the part is done."""
+    since: str | None = None
+    """Since when, as the process has seen it."""
 
 
 class ProcessShown(Shown):
@@ -150,7 +152,12 @@ def _process(seen: SeenProcess) -> ProcessShown:
         state=seen.state,
         since=rfc3339(seen.since),
         troubles=[
-            TroubleShown(part=line(each.part), text=line(each.text), isBlocking=each.is_blocking)
+            TroubleShown(
+                part=line(each.part),
+                text=line(each.text),
+                isBlocking=each.is_blocking,
+                since=rfc3339(each.since) if each.since else None,
+            )
             for each in report.troubles
         ],
     )

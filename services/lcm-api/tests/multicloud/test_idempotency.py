@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from callers.documented import documents
+from healthy import healthy
 from kubevnfm_access.caller import Caller, Role
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.gate import Gate
@@ -108,16 +109,13 @@ class Resource:
 
 @pytest.fixture
 async def resource(tmp_path: Path) -> AsyncIterator[Resource]:
-    async def ready() -> bool:
-        return True
-
     async with SqliteStore.open(tmp_path / "keys.db") as store, aiohttp.ClientSession() as session:
         made = Resource(store, SetClock(), session=session)
         made.go_on.set()
         context = HttpContext(
             store=store, ring=RING, clock=made.clock, public_url=None, internal_token="t", page_size=100
         )
-        app = make_app([made.add_to], context, ready, {}, gate=Gate([NamedCallers()]), proxies=Proxies())
+        app = make_app([made.add_to], context, healthy, {}, gate=Gate([NamedCallers()]), proxies=Proxies())
         async with serving(app, host="127.0.0.1", port=0) as port:
             made.url = f"http://127.0.0.1:{port}"
             yield made

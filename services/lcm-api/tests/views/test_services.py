@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from healthy import healthy
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.contract import services
 from kubevnfm_events.services import ServiceReported, Trouble
@@ -19,6 +20,7 @@ from worlds.lcm_world import World
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 STORE = Trouble(part="store", text="The database does not answer.")
+STRANGE = Trouble(part="a host: db-7", text="It is away.", is_blocking=False)
 SANDBOX = Trouble(part="sandbox", text="Code of packages is not run.", is_blocking=False)
 
 
@@ -47,6 +49,12 @@ class Site:
             if (self.at - START).seconds % 10 == 0:
                 await self.hear(self.own, *reports)
 
+    async def parts(self) -> dict[str, tuple[str, str]]:
+        """Return the state and the text of each other service at the gateway's readiness."""
+        found = await self.siblings.beside(healthy)()
+        assert not any(each.is_vital for each in found)
+        return {each.part: (each.state, each.text) for each in found}
+
     async def service(self, name: str) -> SeenService:
         return next(each for each in await self.siblings.services() if each.name == name)
 
@@ -71,6 +79,14 @@ async def test_a_killed_process_is_away_within_30_s_and_one_that_never_came_is_m
 
     died_at = site.at
     await site.pass_s(30, k8s)
+    assert await site.parts() == {
+        "infra-k8s": ("ready", ""),
+        "vim-registry": ("failed", "None of its processes reports any more."),
+        **dict.fromkeys(
+            ("credentials-receiver", "infra-openstack", "mgmt-executor"),
+            ("failed", "No process of it has reported since this gateway was started."),
+        ),
+    }
     gone = await site.service("vim-registry")
     assert (gone.state, gone.since) == ("away", died_at)
     left = await site.service("infra-k8s")
@@ -113,6 +129,7 @@ async def test_a_gateway_that_hears_nothing_says_that_it_knows_nothing() -> None
     site.own = report("gateway", "lcm-api")
     await site.hear(site.own)
     assert (await site.service("vim-registry")).state == "unknown"
+    assert {state for state, _ in (await site.parts()).values()} == {"unknown"}
     await site.hear(vims)
     assert (await site.service("vim-registry")).state == "ready"
     await site.pass_s(30, vims)
@@ -129,6 +146,12 @@ async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
     await site.pass_s(10, broken)
     seen = await site.service("mgmt-executor")
     assert (seen.state, seen.since) == ("not-ready", START + timedelta(seconds=10))
+    assert (await site.parts())["mgmt-executor"] == ("failed", "A process of it lacks: sandbox, store.")
+    strange = broken.model_copy(update={"process": "m2", "pid": 2, "troubles": (STRANGE,)})
+    await site.hear(strange)
+    lacks = "A process of it lacks: sandbox, store."  # anybody may ask, so a text of others is not shown
+    assert (await site.parts())["mgmt-executor"] == ("degraded", lacks)
+    await site.hear(strange.model_copy(update={"has_ended": True}))
     for number in range(250):
         await site.hear(report(f"x{number}", "vim-registry", pid=number + 1))
     await site.hear(report("m1", "vim-registry"), report("m1", "vim-registry", has_ended=True))
