@@ -3,6 +3,7 @@
 from kubevnfm_events import (
     capi,
     credentials,
+    faults,
     inventory,
     kuryr,
     lcm,
@@ -62,6 +63,7 @@ __all__ = [
     "capi",
     "credentials",
     "decode",
+    "faults",
     "from_document",
     "inventory",
     "kuryr",

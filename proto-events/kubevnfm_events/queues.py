@@ -43,7 +43,17 @@ VNFCS: Final = EventQueue("lcm-api.vnfcs", ("infra.placement.changed", "infra.vn
 """The pods and machines of VNFs that came, went or moved, and readings of those that an instance has."""
 TROUBLES: Final = EventQueue("lcm-api.troubles", ("infra.trouble.changed",))
 """The troubles of pods and virtual machines of VNFs."""
-NOTIFICATIONS: Final = EventQueue("lcm-api.notifications", ("lcm.package.changed", *CHANGE_TYPES))
+FAULTS: Final = EventQueue(
+    "lcm-api.faults",
+    (
+        "lcm.instance.deleted", "lcm.instance.drifted", "lcm.instance.troubled", "lcm.operation.changed",
+        "vim.credentials.expiring", "vim.deregistered", "vim.registered", "vim.status.changed",
+    ),
+)  # fmt: skip
+"""The events after which an alarm may have to be raised or cleared."""
+NOTIFICATIONS: Final = EventQueue(
+    "lcm-api.notifications", ("lcm.alarm.changed", "lcm.alarms.rebuilt", "lcm.package.changed", *CHANGE_TYPES)
+)
 """The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
 """The events that watchers of the event stream receive."""
@@ -61,6 +71,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     OUTPUTS,
     VNFCS,
     TROUBLES,
+    FAULTS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -15,6 +15,8 @@ import tackerclient.osc.plugin
 import tackerclient.osc.v1.nfvo.vim
 import tackerclient.osc.v1.vnflcm.vnflcm
 import tackerclient.osc.v1.vnfpkgm.vnf_package
+import tackerclient.osc.v2.vnffm.vnffm_alarm
+import tackerclient.osc.v2.vnffm.vnffm_sub
 import tackerclient.v1_0.client  # noqa: F401  # imported for the forked processes
 from openstackclient.shell import OpenStackShell
 

@@ -417,6 +417,43 @@ async def _subscriptions(lcm: Lcm, files: Files) -> None:
         assert await client.shows("vnflcm", "subsc", "list", *wanted) == []
 
 
+async def _alarms(lcm: Lcm, lab: LabControl, files: Files) -> None:
+    client = lcm.client
+    instance_id = await lcm.create("failing")
+    operation = await lcm.fails(instance_id, lab)
+    wanted = ("--filter", f"(eq,managedObjectId,{instance_id})")
+
+    async def raised() -> list[dict[str, Any]] | None:
+        return await client.shows("vnffm", "alarm", "list", *wanted) or None
+
+    (alarm,) = await until(raised)
+    assert (alarm["Perceived Severity"], alarm["Event Type"]) == ("MAJOR", "PROCESSING_ERROR_ALARM")
+    shown = await client.shows("vnffm", "alarm", "show", alarm["ID"])
+    assert operation in shown["Fault Details"][0]
+    acknowledge = ("vnffm", "alarm", "update", "--ack-state", "ACKNOWLEDGED", alarm["ID"])
+    assert (await client.shows(*acknowledge))["Ack State"] == "ACKNOWLEDGED"
+    assert "already" in (await client.tries(*acknowledge)).errors
+    await client.does("vnflcm", "op", "rollback", operation)
+    assert (await lcm.rested(instance_id))["Operation State"] == "ROLLED_BACK"
+
+    async def cleared() -> dict[str, Any] | None:
+        one: dict[str, Any] = await client.shows("vnffm", "alarm", "show", alarm["ID"])
+        return one if one["Alarm Cleared Time"] else None
+
+    await until(cleared)
+    await client.does("vnflcm", "delete", instance_id)
+    async with Subscriber.listening() as subscriber:
+        of_vnfd = {"vnfInstanceSubscriptionFilter": {"vnfdIds": [VNFD_ID]}, "perceivedSeverities": ["MAJOR"]}
+        made = await client.shows(
+            "vnffm", "sub", "create", files.json({"filter": of_vnfd, "callbackUri": subscriber.uri})
+        )
+        (listed,) = await client.shows("vnffm", "sub", "list", "--filter", f"(eq,id,{made['ID']})")
+        assert listed["Callback URI"] == subscriber.uri
+        assert (await client.shows("vnffm", "sub", "show", made["ID"]))["ID"] == made["ID"]
+        assert "deleted" in await client.does("vnffm", "sub", "delete", made["ID"])
+        assert await client.shows("vnffm", "sub", "list") == []
+
+
 async def _change_of_package(lcm: Lcm, v1: CommandLine, files: Files) -> None:
     other_id = str(uuid4())
     other = await _onboard(v1, files.package(vnfd_id=other_id, software_version="2.0"))
@@ -434,15 +471,17 @@ async def _change_of_package(lcm: Lcm, v1: CommandLine, files: Files) -> None:
 
 
 async def test_the_commands_of_life_cycles(lcm: Lcm, lab: LabControl, v1: CommandLine, files: Files) -> None:
-    """API-034, API-057, API-058, API-094, API-141, API-150."""
+    """API-034, API-057, API-058, API-094, API-141, API-150, API-190."""
     await _versions(lcm)
     await _subscriptions(lcm, files)
     await _life(lcm, files)
     await _ends_of_operations(lcm, lab)
     if lcm.client.api_version == "2":
         await _change_of_package(lcm, v1, files)
-    assert {name for name in lcm.client.used if name.startswith("vnflcm ")} == {
-        name for name in commands_of(lcm.client.api_version) if name.startswith("vnflcm ")
+        await _alarms(lcm, lab, files)
+    ours = ("vnflcm ", "vnffm ")
+    assert {name for name in lcm.client.used if name.startswith(ours)} == {
+        name for name in commands_of(lcm.client.api_version) if name.startswith(ours)
     }
 
 

@@ -38,6 +38,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "modify": Verb(f"{_VERBS}.tasks", CHANGE, "Change name, description, metadata and the like of a VNF"),
     "terminate": Verb(f"{_VERBS}.tasks", CHANGE, "Terminate a VNF"),
     "top": Verb(f"{_VERBS}.top", LOOK, "Show what runs, and how much the VIMs have left"),
+    "ack": Verb(f"{_VERBS}.ack", CHANGE, "Acknowledge alarms: a person has seen them"),
     "upload": Verb(
         f"{_VERBS}.upload", CHANGE, "Upload a VNF package, an archive or a folder, and wait until it is onboarded"
     ),

@@ -87,6 +87,8 @@ def _arguments(
         if given:
             return _live("pkg", before, environment) if given[0] in OPERATIONS and len(given) == 1 else ()
         return (SITE, *KINDS, *OPERATIONS)
+    if verb == "ack":
+        return _live("alarm", before, environment)
     if verb in _OF_VNF:
         states = ("start", "stop") if verb == "operate" and len(given) == 1 else ()
         return states if given else _live("vnf", before, environment)
@@ -102,7 +104,11 @@ def _things(
     from kubevnfm_cli.nouns import NOUNS, WORDS
 
     # An operation is not created, but started by verbs of its own.
-    names = [noun.name for noun in NOUNS if (verb, noun.name) != ("create", "op")]
+    names = [
+        noun.name
+        for noun in NOUNS
+        if (verb, noun.name) not in {("create", "op"), ("create", "alarm"), ("delete", "alarm")}
+    ]
     known = ("op", "vnf") if verb in _OF_OPERATION else names
     word, slash, _ = (given[0] if given else begun).partition("/")
     noun = WORDS[word].name if word in WORDS else ""

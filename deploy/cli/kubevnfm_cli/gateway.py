@@ -34,7 +34,13 @@ _MOST_LINE: Final = 16 << 20
 _NO_SUCH_PATH: Final = "there is no resource at this path"
 """The gateway's words for a path that it does not know."""
 _LOST: Final = (OSError, http.client.HTTPException)
-_VERSIONS: Final = {"/vnflcm/v1": "1.3.0", "/vnflcm/v2": "2.0.0", "/vnfpkgm/v1": "1.0.0", "/vnfpkgm/v2": "2.4.0"}
+_VERSIONS: Final = {
+    "/vnflcm/v1": "1.3.0",
+    "/vnflcm/v2": "2.0.0",
+    "/vnfpkgm/v1": "1.0.0",
+    "/vnfpkgm/v2": "2.4.0",
+    "/vnffm/v1": "1.5.0",
+}
 
 Query = Mapping[str, str | Sequence[str] | None]
 

@@ -118,7 +118,7 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
     found = exact or (begins if len(text) >= least else {})
     if not found:
         short = f" (at least {least} characters of it)" if len(text) < least else ""
-        named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub") else ""
+        named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub", "alarm") else ""
         begun = "an id that begins so" if named else f"an id that begins with {printable(text)}"
         raise Refused(404, f"no {noun.name} has {named}{begun}{short}; kubevnfm get {noun.name} lists what there is")
     return _only(text, found)

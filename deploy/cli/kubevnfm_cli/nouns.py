@@ -143,6 +143,19 @@ def _users(one: JsonObject) -> list[object]:
     ]
 
 
+def _state_of_alarm(one: JsonObject) -> object:
+    return one.get("state") or ("CLEARED" if one.get("alarmClearedTime") else "OPEN")
+
+
+def _object_of_alarm(one: JsonObject) -> str:
+    name = one.get("objectName") or one.get("objectId") or one.get("managedObjectId")
+    return f"{one['objectKind']}/{name}" if one.get("objectKind") else str(name)
+
+
+def _is_acknowledged(one: JsonObject) -> str:
+    return "yes" if one.get("ackState") == "ACKNOWLEDGED" else "no"
+
+
 _ID: Final = Column("ID", value_at("id"))
 _SUSPENDED: Final = Column("SUSPENDED", value_at("suspended", "reason"), is_wide=True)
 
@@ -357,8 +370,34 @@ _SUB: Final = Noun(
     searched_as="subscription",
     has_events=False,
 )
-NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB)
-_ALARMS: Final = frozenset({"alarm", "alarms"})
+_ALARM: Final = Noun(
+    "alarm",
+    ("alarms",),
+    "Alarms",
+    "/kubevnfm/v1/alarms",
+    Table(
+        "alarm",
+        (
+            _ID,
+            Column("SEVERITY", either("severity", "perceivedSeverity"), is_state=True),
+            Column("STATE", _state_of_alarm, is_state=True),
+            Column("FAULT", value_at("faultType")),
+            Column("OF", _object_of_alarm),
+            Column("SEEN", _is_acknowledged),
+            age("AGE", "raisedAt"),
+            Column("CAUSE", value_at("probableCause"), is_wide=True),
+            Column("OBJECT ID", either("objectId", "managedObjectId"), is_wide=True),
+            age("SINCE", "since", is_wide=True),
+            age("CLEARED", "clearedAt", is_wide=True),
+            Column("ROOT", value_at("rootAlarmId"), is_wide=True),
+            Column("WHY", value_at("text")),
+        ),
+    ),
+    lambda one: None,
+    one_path="/vnffm/v1/alarms",
+    searched_as="alarm",
+)
+NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB, _ALARM)
 WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.aliases)}
 """The nouns by each word for them."""
 
@@ -366,10 +405,6 @@ WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.alias
 def noun_of(word: str) -> Noun:
     """Return the noun of a word. Raises UsageFault."""
     found = WORDS.get(word.lower())
-    if word.lower() in _ALARMS:
-        raise UsageFault(
-            f"{word}: this gateway has no fault management (SOL003 chapter 7), so there are no alarms; kubevnfm drift and doctor show trouble"
-        )
     if found is None:
         raise UsageFault(f"{printable(word)}: one of {', '.join(noun.name for noun in NOUNS)} expected")
     return found

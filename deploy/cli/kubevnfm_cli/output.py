@@ -22,9 +22,22 @@ _SHORT_ID: Final = 8
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 KINDS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv")
 _COLOURS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("FAILED", "FAILED_TEMP", "ERROR", "PROBLEM", "UNREACHABLE", "DEGRADED", "WAITING"), "red"),
     **dict.fromkeys(
-        ("PROCESSING", "STARTING", "ROLLING_BACK", "PENDING", "PROGRESSING", "REGISTERING", "DELIVERING"), "yellow"
+        ("FAILED", "FAILED_TEMP", "ERROR", "PROBLEM", "UNREACHABLE", "DEGRADED", "WAITING", "CRITICAL", "MAJOR"), "red"
+    ),
+    **dict.fromkeys(
+        (
+            "PROCESSING",
+            "STARTING",
+            "ROLLING_BACK",
+            "PENDING",
+            "PROGRESSING",
+            "REGISTERING",
+            "DELIVERING",
+            "MINOR",
+            "WARNING",
+        ),
+        "yellow",
     ),
     **dict.fromkeys(("COMPLETED", "ONBOARDED", "INSTANTIATED", "READY", "REACHABLE", "ENABLED", "OK"), "green"),
     **dict.fromkeys(("ROLLED_BACK", "NOT_INSTANTIATED", "UNKNOWN", "DISABLED"), "dim"),

@@ -17,6 +17,9 @@ from kubevnfm_cli.call import Parser
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.nouns import NOUNS
+from kubevnfm_events import Envelope
+from kubevnfm_events.vim import VimStatusChanged
+from patience import until
 from worlds.lcm_world import SAMPLES, World
 
 
@@ -137,6 +140,7 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
     assert (await run(world, "get", "region/plant/one", "-o", "name")).out == "region/plant/one\n"
     assert "plant/one" in (await run(world, "describe", "region", "one")).out
     await subscriptions_are_shown_with_their_deliveries(world)
+    await alarms_are_listed_described_and_acknowledged(world)
 
 
 async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
@@ -169,6 +173,30 @@ async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
     for each in ids:
         assert (await run(world, "delete", "sub", each[:8])).out == f"sub/{each}\n"
     assert (await run(world, "get", "sub")).err == "nothing found\n"
+
+
+async def alarms_are_listed_described_and_acknowledged(world: World) -> None:
+    """The alarm of a VIM; the search finds it by the beginning of its id."""
+    world.vims.records["vim-1"].update(status="UNREACHABLE", status_reason="Keystone: connection refused")
+    away = VimStatusChanged(vim_id="vim-1", name="lab", old_status="ACTIVE", status="UNREACHABLE")
+    await world.bus.publish(Envelope(data=away, source="/kubevnfm/vim-registry"))
+
+    async def raised() -> list[Any] | None:
+        return (await world.call("GET", "/kubevnfm/v1/alarms?object=vim-1")).must(200).json["items"] or None
+
+    (alarm,) = await until(raised, timeout_s=300)
+    words = ["get", "alarm", "-o", "csv", "--no-headers"]
+    row = f"{alarm['id']},MAJOR,OPEN,vim-unreachable,vim/vim-1,no,{alarm['raisedAt']},vim-away,vim-1,"
+    assert (await run(world, *words, "--where", "severity=MAJOR", "--where", "state=OPEN")).out.startswith(row)
+    assert (await run(world, *words, "--where", "state=CLEARED")).out == ""
+    assert "probableCause: vim-away" in (await run(world, "describe", "alarm", alarm["id"][:8])).out
+    for _ in range(2):  # one that is seen already stays so
+        assert (await run(world, "ack", alarm["id"][:8])).out == f"alarm/{alarm['id']}\n"
+    assert len((await run(world, *words, "--where", "ackState=ACKNOWLEDGED")).out.splitlines()) == 1
+    await run(world, "ack", "--undo", alarm["id"])
+    assert (await run(world, *words, "--where", "ackState=ACKNOWLEDGED")).out == ""
+    found = await asyncio.to_thread(completing.candidates, ["ack", alarm["id"][:6]], {"KUBEVNFM_URL": world.url})
+    assert found == [alarm["id"]]
 
 
 async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: World) -> None:
@@ -208,7 +236,8 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("create", "vim", "--name", "x"), 2, "-f FILE expected"),
         (("create", "thing"), 2, "one of vnf, op, pkg"),
         (("get",), 2, "a noun expected: vnf, op, pkg"),
-        (("get", "alarm"), 2, "there are no alarms"),
+        (("delete", "alarm", "6f1c"), 2, "are not deleted"),
+        (("create", "alarm"), 2, "raises them"),
         (("get", "vnf", "--sort-by", "NAEM"), 2, "or a JSONPath as .name; did you mean NAME?"),
         (("get", "vnf", "--sort-by", ".items[?]"), 2, "jsonpath: "),
         (("get", "vnf", "-o", "json", "--no-headers"), 2, "--no-headers is for -o table, wide and csv"),

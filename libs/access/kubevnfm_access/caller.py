@@ -17,7 +17,7 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations, subscriptions, virtual links and persistent volumes; erase credentials that workload clusters sent."""
+    """Change VNF instances, operations, subscriptions, alarms, virtual links and persistent volumes; erase credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
@@ -26,6 +26,7 @@ _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
+    "/vnffm/",
     "/vnfpkgm/v1/subscriptions",
     "/vnfpkgm/v2/subscriptions",
     "/multicloud/v1/virtual-links",

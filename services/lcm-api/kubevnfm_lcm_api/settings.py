@@ -11,6 +11,7 @@ from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_lcm_api.faults.settings import FaultSettings
 from kubevnfm_lcm_api.granting.settings import GrantSettings
 from kubevnfm_lcm_api.lifecycle.settings import LifecycleSettings
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
@@ -27,6 +28,7 @@ class SubjectSettings(
     CallbackSettings,
     GrantSettings,
     LifecycleSettings,
+    FaultSettings,
     OnapSettings,
     PageSettings,
     VnfNetworkSettings,

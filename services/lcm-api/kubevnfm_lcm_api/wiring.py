@@ -23,6 +23,8 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 
+from kubevnfm_lcm_api.faults import wiring as faults
+from kubevnfm_lcm_api.faults.http.view import AlarmSearch
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
 from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
@@ -61,12 +63,13 @@ from kubevnfm_lcm_api.views.shown_settings import shown_settings
 from kubevnfm_lcm_api.views.vim_names import VimNames
 
 SERVICE = "lcm-api"
-_SUBJECTS = (lifecycle, packages, notifications)
+_SUBJECTS = (lifecycle, packages, notifications, faults)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
 INDEXES: Final = {
     **lifecycle.INDEXES,
     **packages.INDEXES,
     **notifications.INDEXES,
+    **faults.INDEXES,
     **idempotency.INDEXES,
     **group_record.INDEXES,
     **bundle_store.INDEXES,
@@ -84,7 +87,9 @@ class LcmApi:
     """The port on which the gateway listens."""
 
 
-_Subjects = tuple[lifecycle.LifecycleParts, packages.PackageParts, notifications.NotificationParts]
+_Subjects = tuple[
+    lifecycle.LifecycleParts, packages.PackageParts, notifications.NotificationParts, faults.FaultParts
+]  # fmt: skip
 
 
 @asynccontextmanager
@@ -102,11 +107,12 @@ async def lcm_api(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     await backends.ensure_indexes(INDEXES)
+    siblings = Siblings(backends.clock, backends.report)
     async with (
         opened_access(settings, backends.clock, settings.login_client) as access,
         backends.relay(_OUTBOXES) as relay,
         _connected(
-            settings, backends, relay, multicloud, vims=vims, node_logs=node_logs, playbooks=playbooks
+            settings, backends, relay, multicloud, siblings, vims=vims, node_logs=node_logs, playbooks=playbooks
         ) as subjects,
         # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
         # its session in the middle would count as a bug, and its command as dead.
@@ -115,8 +121,8 @@ async def lcm_api(
         aclosing(subjects[2].notifications),
         background(**_removals(backends, sessions := _sessions(settings, backends, access.login))),
     ):
-        for subject in subjects:
-            subject.handle(worker)
+        for commanded in subjects[:3]:  # alarms have no command
+            commanded.handle(worker)
         requests = subjects[0].services.requests
         worker.handle(AwaitPackage, AwaitedPackages(requests, multicloud.regions, backends).await_package)
         # The worker starts before the events: their handlers send commands that it takes.
@@ -128,7 +134,6 @@ async def lcm_api(
             backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
-        siblings = Siblings(backends.clock, backends.report)
         way = proxies(settings, settings.host, public_url=settings.public_url)
         openid = None if access.login is None else OpenIdLogins(access.login, access.gate, sessions)
         apis: list[Subject] = [
@@ -200,6 +205,7 @@ def _views(
         ends=ends,
         followers=Followers(),
         siblings=siblings,
+        alarms=AlarmSearch(backends.store),
         settings=cache(partial(shown_settings, settings)),
     )
 
@@ -240,6 +246,7 @@ async def _connected(
     backends: Backends,
     relay: OutboxRelay,
     multicloud: MultiCloudServices,
+    siblings: Siblings,
     *,
     vims: Vims,
     node_logs: NodeLogs,
@@ -305,4 +312,7 @@ async def _connected(
                 has_vnf_networks=bool(settings.named_networks),
             )
         )
-        yield lifecycle_parts, package_parts, notification_parts
+        fault_parts = await stack.enter_async_context(
+            faults.fault_parts(settings, backends, outbox=outbox, vims=vims, services=siblings.services)
+        )
+        yield lifecycle_parts, package_parts, notification_parts, fault_parts

@@ -14,6 +14,7 @@ from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_lcm_api.faults.http import alarms
 from kubevnfm_lcm_api.gateway import metrics, vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
@@ -102,6 +103,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(lifecycle.add_to, services=nothing),
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
+        partial(alarms.add_to, alarms=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing, groups=nothing, ends=nothing, group_parallel=1),
         partial(artifacts.add_to, variables=nothing, copies=nothing),

@@ -29,6 +29,10 @@ _PACKAGES: Final = f"{_SOL003}/VNFPackageManagement/definitions/SOL003VNFPackage
 _PACKAGE_NOTIFICATIONS: Final = (
     f"{_SOL003}/VNFPackageManagementNotification/definitions/SOL003VNFPackageManagementNotification_def.yaml"
 )
+_FAULTS: Final = f"{_SOL003}/VNFFaultManagement/definitions/SOL003VNFFaultManagement_def.yaml"
+_FAULT_NOTIFICATIONS: Final = (
+    f"{_SOL003}/VNFFaultManagementNotification/definitions/SOL003VNFFaultManagementNotification_def.yaml"
+)
 _FILE_BY_TYPE: Final = {
     "VnfInstance": _LCM,
     "VnfLcmOpOcc": _LCM,
@@ -44,6 +48,12 @@ _FILE_BY_TYPE: Final = {
     "VnfPkgInfo": _PACKAGES,
     "VnfPackageOnboardingNotification": _PACKAGE_NOTIFICATIONS,
     "VnfPackageChangeNotification": _PACKAGE_NOTIFICATIONS,
+    "Alarm": _FAULTS,
+    "AlarmModifications": _FAULTS,
+    "FmSubscription": _FAULTS,
+    "AlarmNotification": _FAULT_NOTIFICATIONS,
+    "AlarmClearedNotification": _FAULT_NOTIFICATIONS,
+    "AlarmListRebuiltNotification": _FAULT_NOTIFICATIONS,
 }
 _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_instances(/[^/]+)?", "VnfInstance"),
@@ -51,13 +61,17 @@ _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_snapshots(/[^/]+)?", "VnfSnapshotInfo"),
     (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
     (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
+    (r"/vnffm/v1/alarms(/[^/]+)?", "Alarm"),
+    (r"/vnffm/v1/subscriptions(/[^/]+)?", "FmSubscription"),
+    (r"/vnffm/(v1/)?api_versions", "ApiVersionInformation"),
     (r"/vnfpkgm/v[12]/subscriptions(/[^/]+)?", "PkgmSubscription"),
     (r"/vnfpkgm/v[12]/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
-_CHANGED: Final = {"VnfSnapshotInfo": "VnfSnapshotInfoModifications"}
+_CHANGED: Final = {"VnfSnapshotInfo": "VnfSnapshotInfoModifications", "Alarm": "AlarmModifications"}
 """The type that a PATCH answers with."""
 _JUDGED: Final = (
     "/vnflcm/v2/",
+    "/vnffm/",
     "/vnfpkgm/v1/subscriptions",
     "/vnfpkgm/v2/subscriptions",
     "/vnfpkgm/v2/onboarded_vnf_packages",

@@ -44,6 +44,8 @@ def run(call: Call) -> int:
         body = bodies.merged(body, flags)
         if "vnfdId" not in body:
             raise UsageFault("create vnf: --package PKG or --vnfd ID expected, or vnfdId in -f FILE")
+    elif noun.name == "alarm":
+        raise UsageFault("alarms are not created: kubevnfm raises them")
     elif noun.name == "op":
         raise UsageFault(
             "an operation is started by instantiate, scale, heal, operate, change-package, modify or terminate"

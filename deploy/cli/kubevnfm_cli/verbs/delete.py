@@ -35,6 +35,10 @@ def run(call: Call) -> int:
     if not wanted:
         raise UsageFault("delete: NOUN ID or -f FILE expected")
     noun = noun_of(word)
+    if noun.name == "alarm":
+        raise UsageFault(
+            "alarms are not deleted: each is cleared when its fault has ended; kubevnfm ack says that you have seen it"
+        )
     if noun.name == "op":
         raise UsageFault("an operation cannot be deleted; cancel stops it")
     # All names are found before anything is deleted.

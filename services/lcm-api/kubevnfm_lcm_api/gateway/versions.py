@@ -35,11 +35,14 @@ PACKAGES_V2: Final = Api(
     "/vnfpkgm/v2", ("2.4.0",), is_version_required=True, also_accepted=("2.0.0", "2.1.0", "2.2.0", "2.3.0")
 )
 """SOL003 V3.7.1 (2.4.0); what the earlier versions add to one another is in it."""
-APIS: Final = (V1, V2, PACKAGES_V1, PACKAGES_V2)
+FAULTS: Final = Api("/vnffm/v1", ("1.3.0", "1.5.0"), is_version_required=True, also_accepted=("1.4.0",))
+"""SOL003 V3.3.1, as Tacker, and V3.7.1."""
+APIS: Final = (V1, V2, PACKAGES_V1, PACKAGES_V2, FAULTS)
 ANNOUNCED: Final[Mapping[str, tuple[Api, ...]]] = {
     **{api.prefix: (api,) for api in APIS},
     "/vnflcm": (V1, V2),
     "/vnfpkgm": (PACKAGES_V1, PACKAGES_V2),
+    "/vnffm": (FAULTS,),
 }
 """The APIs of each ``api_versions`` resource, by its prefix (SOL013 9.3); the longer prefixes first."""
 

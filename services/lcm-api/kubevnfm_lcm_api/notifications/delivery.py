@@ -32,6 +32,7 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.notifications.delivery_record import DeliveryRecord
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.changes import CHANGE_ANNOUNCEMENTS, Post, interval_s, posts
+from kubevnfm_lcm_api.notifications.domain.faults import FAULT_ANNOUNCEMENTS, about_vnf
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
@@ -50,7 +51,7 @@ log = structlog.get_logger()
 NOTIFICATIONS: Final = "notifications"
 ANNOUNCED: Final = "told_events"  # a stored name: it stays
 """Marks of the events that are in all queues. They have their own collection: there are many more of them."""
-_OF_SOL: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS}
+_OF_SOL: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS, **FAULT_ANNOUNCEMENTS}
 _AT_ONCE: Final = 20
 _TOGETHER_AT_ONCE: Final = 200
 """For subscriptions that get changes together."""
@@ -396,7 +397,7 @@ class Notifications:
             subscription_id=entry.body["pendingFor"],
             notification_id=body["id"],
             notification_type=body["notificationType"],
-            vnf_instance_id=body.get("vnfInstanceId", ""),
+            vnf_instance_id=body.get("vnfInstanceId") or about_vnf(body),
             vnf_pkg_id=body.get("vnfPkgId", ""),
             vnf_lcm_op_occ_id=body.get("vnfLcmOpOccId", ""),
             operation_state=body.get("operationState", ""),
@@ -414,7 +415,7 @@ class Notifications:
             data=dropped,
             source=SOURCE,
             id=derived_id("dropped", entry.id),
-            subject=dropped.vnf_instance_id or dropped.vnf_pkg_id,
+            subject=dropped.vnf_instance_id or dropped.vnf_pkg_id or dropped.subscription_id,
         )
         await self._settle(entry, [event])
         return True

@@ -35,8 +35,8 @@ from kubevnfm_lcm_api.views.services import views
 from kubevnfm_lcm_api.views.subscriptions import UNREAD
 
 HitKind = Literal[
-    "instance", "operation", "package", "vim", "virtual-link", "persistent-volume", "cloud-region", "subscription"
-]
+    "instance", "operation", "package", "vim", "virtual-link", "persistent-volume", "cloud-region", "subscription", "alarm",
+]  # fmt: skip
 _KINDS: Final[tuple[HitKind, ...]] = get_args(HitKind)
 _MOST: Final = 20
 """The hits of a kind in an answer."""
@@ -59,7 +59,7 @@ class Hit(Shown):
     kind: HitKind
     id: str
     name: str | None = None
-    """An operation has its type here, a package its product, a subscription its callback."""
+    """An operation has its type here, a package its product, a subscription its callback, an alarm the type of its fault."""
     foundBy: Literal["id", "name", "vnfdId", "callbackUri"]  # noqa: N815  # as it is on the wire
     isExact: bool  # noqa: N815  # as it is on the wire
     """Whether the whole id or name was given; of a callback its host, or all of it."""
@@ -274,6 +274,16 @@ async def _named(
     return [each.body for each in await store.find(collection, query)]
 
 
+async def _alarms(request: web.Request, text: str) -> list[Hit]:
+    found = await views(request).alarms.with_id(text, limit=_MOST + 1)
+    path = f"{api_root(request)}{PREFIX}/alarms"
+    return [
+        Hit(kind="alarm", id=each.id, name=each.fault_type, foundBy="id", isExact=each.id == text, state=each.state,
+            href=f"{path}?id={each.id}")
+        for each in found
+    ]  # fmt: skip
+
+
 _SEARCHES: Final[Mapping[HitKind, _Search]] = {
     "instance": _instances,
     "operation": _operations,
@@ -283,8 +293,9 @@ _SEARCHES: Final[Mapping[HitKind, _Search]] = {
     "persistent-volume": _volumes,
     "cloud-region": _regions,
     "subscription": _subscriptions,
+    "alarm": _alarms,
 }
-_OWN: Final = frozenset({"instance", "operation", "package", "subscription"})
+_OWN: Final = frozenset({"instance", "operation", "package", "subscription", "alarm"})
 """The kinds in lcm-api's own database: without it there is no answer."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
 from kubevnfm_clients.ports import Vims
@@ -27,6 +27,22 @@ class OperationEvents(Protocol):
         ...
 
 
+class FoundAlarm(NamedTuple):
+    """An alarm that a search has found."""
+
+    id: str
+    fault_type: str
+    state: str
+
+
+class AlarmFinder(Protocol):
+    """The search for alarms."""
+
+    async def with_id(self, text: str, *, limit: int) -> Sequence[FoundAlarm]:
+        """Return alarms whose ids begin so. Raises StoreUnavailable."""
+        ...
+
+
 @dataclass(frozen=True)
 class ViewServices:
     """The services of the views."""
@@ -41,6 +57,7 @@ class ViewServices:
     ends: OperationEnds
     followers: Followers
     siblings: Siblings
+    alarms: AlarmFinder
     settings: Callable[[], Sequence[SettingShown]]
     """Returns those of the gateway."""
 

@@ -24,6 +24,10 @@ _OF_SOL: Final[Mapping[str, str]] = {
     "operationalState": "operational states",
     "usageState": "usage states",
     "vnfmInfo": "VNFMs",
+    "perceivedSeverities": "severities",
+    "eventTypes": "event types",
+    "probableCauses": "probable causes",
+    "faultyResourceTypes": "faulty resources",
 }
 _OF_CHANGES: Final[Mapping[str, str]] = {"types": "changes", "vnf_ids": "VNFs", "cloud_region_ids": "cloud regions"}
 _INSTANCES: Final = "vnfInstanceSubscriptionFilter"

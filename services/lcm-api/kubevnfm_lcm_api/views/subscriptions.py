@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.http.models import Linked
 from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
-from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, SEALED_ADDRESS
+from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, SEALED_ADDRESS, ApiName
 from kubevnfm_lcm_api.notifications.http.context import services
 from kubevnfm_lcm_api.notifications.subscriptions import DeliveryState
 from kubevnfm_lcm_api.views.causes.wording import line
@@ -41,7 +41,7 @@ class SubscriptionSummary(Linked):
     """A subscription with the state of its deliveries."""
 
     id: str
-    api: Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "multicloud", "onap"]
+    api: ApiName
     """The API that it was made by: version 1 or 2 of VNF LCM, of the VNF package API, changes of multi-cloud, or ONAP."""
     callbackUri: str  # noqa: N815  # as it is on the wire
     """Without the values of its query."""

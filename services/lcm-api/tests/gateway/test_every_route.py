@@ -37,6 +37,7 @@ def real(path: str) -> str:
 def headers_for(path: str, **more: str) -> dict[str, str]:
     return {
         **({"Version": "2.0.0"} if path.startswith(("/vnflcm/v2", "/vnfpkgm/v2")) else {}),
+        **({"Version": "1.5.0"} if path.startswith("/vnffm/") else {}),
         **({"Authorization": f"Bearer {TOKEN}"} if path.startswith("/internal/") else {}),
         **more,
     }
@@ -58,8 +59,7 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
 
 
 NOT_BUILT: Final = (
-    "/vnffm/v1/alarms",
-    "/vnffm/v1/subscriptions",
+    f"/vnffm/v1/alarms/{UNKNOWN}/escalate",
     "/vnfpm/v2/pm_jobs",
     "/vnfpm/v2/thresholds",
     "/vnflcm/v1/vnf_snapshots",

@@ -45,6 +45,11 @@ PACKAGES_V2 = "/vnfpkgm/v2/vnf_packages"
         (PACKAGES_V2, "2.4.0", 200, "2.4.0"),
         (PACKAGES_V2, "2.1.0", 200, "2.4.0"),
         (PACKAGES_V2, "1.0.0", 406, "2.4.0"),
+        ("/vnffm/v1/alarms", None, 400, "1.5.0"),
+        ("/vnffm/v1/alarms", "1.3.0", 200, "1.3.0"),
+        ("/vnffm/v1/subscriptions", "1.4.0", 200, "1.5.0"),
+        ("/vnffm/v1/alarms", "2.0.0", 406, "1.5.0"),
+        ("/vnffm/api_versions", None, 200, "1.5.0"),
         ("/vnflcm/v1/api_versions", "2.0.0", 200, "1.3.0"),
         ("/vnflcm/v2/api_versions", None, 200, "2.3.0"),
         ("/vnflcm/api_versions", None, 200, "2.3.0"),
@@ -59,7 +64,7 @@ PACKAGES_V2 = "/vnfpkgm/v2/vnf_packages"
 async def test_the_requested_version_is_used_and_returned(
     world: World, path: str, version: str | None, status: int, used: str
 ) -> None:
-    """API-001, API-005."""
+    """API-001, API-005, API-180."""
     answer = await world.call("GET", path, headers={"Version": version} if version else {})
     answer.must(status)
     assert answer.headers["Version"] == used
@@ -76,6 +81,8 @@ async def test_the_requested_version_is_used_and_returned(
         ("/vnfpkgm/v1/api_versions", "/vnfpkgm/v1", ["1.0.0"]),
         ("/vnfpkgm/v2/api_versions", "/vnfpkgm/v2", ["2.4.0"]),
         ("/vnfpkgm/api_versions", "/vnfpkgm", ["1.0.0", "2.4.0"]),
+        ("/vnffm/v1/api_versions", "/vnffm/v1", ["1.3.0", "1.5.0"]),
+        ("/vnffm/api_versions", "/vnffm", ["1.3.0", "1.5.0"]),
     ],
 )
 async def test_versions_are_announced(world: World, path: str, prefix: str, versions: list[str]) -> None:
@@ -166,7 +173,9 @@ async def test_a_method_that_is_not_defined_names_those_that_are(
     assert options.headers["Allow"] == answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/vnffm/v1/alarms", "/vnflcm/v3/vnf_instances", f"{V2_LIST}/", "/vnflcm"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/vnfpm/v2/pm_jobs", "/vnflcm/v3/vnf_instances", f"{V2_LIST}/", "/vnflcm"]
+)
 async def test_an_unknown_path_is_a_problem(world: World, path: str) -> None:
     (await world.call("GET", path)).problem(404)
 

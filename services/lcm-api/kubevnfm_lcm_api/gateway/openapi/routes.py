@@ -27,6 +27,7 @@ ROOT: Final = Document(
         "Operation occurrences",
         "VNF snapshots",
         "Subscriptions",
+        "Alarms",
         "VNF packages",
         "VNF packages by VNFD",
         "VIMs",

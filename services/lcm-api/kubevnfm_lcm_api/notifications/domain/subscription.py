@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -44,13 +44,14 @@ class SubscribedApi:
         return announcement.is_change is (self.version is None)
 
 
-ApiName = Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "multicloud", "onap"]
+ApiName = Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "vnffm", "multicloud", "onap"]
 """A subscription's ``apiVersion``."""
 APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "v1": SubscribedApi("/vnflcm/v1", "1.3.0"),
     "v2": SubscribedApi("/vnflcm/v2", "2.0.0"),
     "vnfpkgm": SubscribedApi("/vnfpkgm/v1", "1.0.0"),
     "vnfpkgm-v2": SubscribedApi("/vnfpkgm/v2", "2.4.0"),
+    "vnffm": SubscribedApi("/vnffm/v1", "1.5.0"),
     "multicloud": SubscribedApi("/multicloud/v1"),
     "onap": SubscribedApi("/v1"),
 }
@@ -124,6 +125,8 @@ class Announcement:
     """It is for subscriptions to changes, whose notifications are CloudEvents; otherwise for those of SOL."""
     is_last: bool = False
     """No event names this one as the one that it ``follows``."""
+    inner_links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Paths of the links of attributes that are resources themselves, below the root of all APIs."""
 
     def moment(self, published_at: str) -> str:
         """Return the notification's timeStamp."""
@@ -164,7 +167,7 @@ def notification(
     """Return the body that is posted, in the spelling and with the links of the API that was subscribed."""
     links = {**announcement.links, "subscription": f"/subscriptions/{subscription['id']}"}
     base = f"{root}{APIS[subscription['apiVersion']].prefix}"
-    return {
+    body = {
         "id": notification_id,
         "notificationType": announcement.notification_type,
         "subscriptionId": subscription["id"],
@@ -172,6 +175,9 @@ def notification(
         **announcement.attributes(subscription),
         "_links": {name: {"href": f"{base}{path}"} for name, path in links.items()},
     }
+    for name, inner in announcement.inner_links.items():
+        body[name] = {**body[name], "_links": {each: {"href": f"{root}{path}"} for each, path in inner.items()}}
+    return body
 
 
 # --- products in filters ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from kubevnfm_lcm_api.http.models import Link, Shown
+from kubevnfm_lcm_api.notifications.domain.faults import FmNotificationsFilter
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LifecycleChangeFilter
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmNotificationsFilter
 
@@ -29,4 +30,13 @@ class PkgmSubscription(Shown):
     id: str
     callbackUri: str  # noqa: N815  # as it is on the wire
     filter: PkgmNotificationsFilter | None = None
+    links: dict[str, Link] = Field(alias="_links")
+
+
+class FmSubscription(Shown):
+    """Clause 7.5.2.3; authentication is never shown."""
+
+    id: str
+    callbackUri: str  # noqa: N815  # as it is on the wire
+    filter: FmNotificationsFilter | None = None
     links: dict[str, Link] = Field(alias="_links")

@@ -10,7 +10,7 @@ from kubevnfm_lcm_api.http.listing import Listed
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
 from kubevnfm_lcm_api.notifications.domain.subscription import SEALED_ADDRESS
 
-PACKAGE_SUBSCRIPTION: Final = Shape(
+PLAIN_SUBSCRIPTION: Final = Shape(
     {
         "id": Attribute("string", is_required=True),
         "callbackUri": Attribute("string", is_required=True),
@@ -19,7 +19,7 @@ PACKAGE_SUBSCRIPTION: Final = Shape(
 )
 SUBSCRIPTION: Final = Shape(
     {
-        **PACKAGE_SUBSCRIPTION.attributes,
+        **PLAIN_SUBSCRIPTION.attributes,
         "verbosity": Attribute("string", is_required=True),
         "metadata": Attribute("free"),
     }
@@ -29,7 +29,7 @@ SUBSCRIPTIONS: Final = {
     api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _NOT_SHOWN)
     for api, shape in {
         **dict.fromkeys(("v1", "v2"), SUBSCRIPTION),
-        **dict.fromkeys(("vnfpkgm", "vnfpkgm-v2"), PACKAGE_SUBSCRIPTION),
+        **dict.fromkeys(("vnfpkgm", "vnfpkgm-v2", "vnffm"), PLAIN_SUBSCRIPTION),
     }.items()
 }
 """By the ``apiVersion`` of the subscriptions."""

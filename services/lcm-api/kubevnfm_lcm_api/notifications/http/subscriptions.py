@@ -1,5 +1,5 @@
-"""``/vnflcm/{v1,v2}/subscriptions`` (SOL003 clauses 5.4.18 and 5.4.19) and ``/vnfpkgm/{v1,v2}/subscriptions`` (clauses
-10.4.7 and 10.4.8, and SOL005's 9.4.8 and 9.4.9).
+"""``/vnflcm/{v1,v2}/subscriptions`` (SOL003 clauses 5.4.18 and 5.4.19), ``/vnfpkgm/{v1,v2}/subscriptions`` (clauses
+10.4.7 and 10.4.8, and SOL005's 9.4.8 and 9.4.9) and ``/vnffm/v1/subscriptions`` (clauses 7.4.4 and 7.4.5).
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from kubevnfm_secrets import shown_url
 from kubevnfm_lcm_api.http.bodies import parse_body, read_json
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
+from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
+from kubevnfm_lcm_api.notifications.domain.faults import FmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, ApiName, SubscriptionRequest
 from kubevnfm_lcm_api.notifications.http.context import services
-from kubevnfm_lcm_api.notifications.http.models import LccnSubscription, PkgmSubscription
+from kubevnfm_lcm_api.notifications.http.models import FmSubscription, LccnSubscription, PkgmSubscription
 from kubevnfm_lcm_api.notifications.http.shapes import SUBSCRIPTIONS
 
 _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
@@ -29,7 +31,14 @@ _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
     "v2": LccnSubscriptionRequest,
     "vnfpkgm": PkgmSubscriptionRequest,
     "vnfpkgm-v2": PkgmSubscriptionRequest,
+    "vnffm": FmSubscriptionRequest,
 }
+_SHOWN: Final[Mapping[type[SubscriptionRequest], tuple[type[Shown], str]]] = {
+    LccnSubscriptionRequest: (LccnSubscription, "life-cycle changes"),
+    PkgmSubscriptionRequest: (PkgmSubscription, "news of VNF packages"),
+    FmSubscriptionRequest: (FmSubscription, "alarms"),
+}
+"""The type that is shown, and what is subscribed to, by the type of the request."""
 
 
 def subscription_url(document: JsonMapping, root: str) -> str:
@@ -38,7 +47,7 @@ def subscription_url(document: JsonMapping, root: str) -> str:
 
 
 def view(document: JsonMapping, root: str) -> JsonObject:
-    """Return LccnSubscription or PkgmSubscription; authentication, and the values of the address's query, are never shown."""
+    """Return LccnSubscription, PkgmSubscription or FmSubscription; authentication, and the values of the address's query, are never shown."""
     shown = {name: document[name] for name in ("id", "callbackUri", "verbosity") if name in document}
     # Sealed already, unless a process of version 0.1.0 has stored it since this one started.
     shown["callbackUri"] = shown_url(shown["callbackUri"])
@@ -79,11 +88,7 @@ def routes() -> Iterator[Route]:
     tag, refusals = "Subscriptions", {422: "The test of the callback failed"}
     for name, wanted in _REQUESTS.items():
         base, of = f"{APIS[name].prefix}/subscriptions", _OfApi(name)
-        model, subject = (
-            (PkgmSubscription, "news of VNF packages")
-            if wanted is PkgmSubscriptionRequest
-            else (LccnSubscription, "life-cycle changes")
-        )
+        model, subject = _SHOWN[wanted]
         made = {201: Answer("Subscribed", model, has_location=True)}
         shown = {200: Answer("The subscription", model)}
         one = f"{base}/{{id}}"

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.multicloud.services import PREFIX as _MULTICLOUD
 from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.multicloud.subscriptions import SubscriptionRequest
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstancePatch, VnfInstanceRequest
+from kubevnfm_lcm_api.notifications.domain.faults import FmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.views.forms.schemas import DEFS, request_schema, tidied
@@ -127,6 +128,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "package-subscription": Kind(
         "Subscribe to news of VNF packages", "POST", "/vnfpkgm/v2/subscriptions", PkgmSubscriptionRequest
     ),
+    "alarm-subscription": Kind("Subscribe to alarms", "POST", "/vnffm/v1/subscriptions", FmSubscriptionRequest),
     "change-subscription": Kind(
         "Subscribe to changes of VNFs and regions", "POST", f"{_MULTICLOUD}/subscriptions", SubscriptionRequest
     ),

@@ -2,6 +2,7 @@
 export const APIS: Record<string, string> = {
   v1: 'VNF LCM, version 1',
   v2: 'VNF LCM, version 2',
+  vnffm: 'Alarms',
   vnfpkgm: 'VNF packages, version 1',
   'vnfpkgm-v2': 'VNF packages, version 2',
   multicloud: 'changes of multi-cloud',
@@ -9,7 +10,7 @@ export const APIS: Record<string, string> = {
 };
 
 /** "": the API has none. */
-export const VERSIONS: Record<string, string> = { v1: '1.3.0', v2: '2.0.0', vnfpkgm: '1.0.0', 'vnfpkgm-v2': '2.4.0', multicloud: '', onap: '' };
+export const VERSIONS: Record<string, string> = { v1: '1.3.0', v2: '2.0.0', vnfpkgm: '1.0.0', 'vnfpkgm-v2': '2.4.0', vnffm: '1.5.0', multicloud: '', onap: '' };
 
 export function wanted(filter: string[]): string {
   return filter.length ? filter.join('; ') : 'everything';

@@ -50,6 +50,11 @@ const TONES: Record<string, Tone> = {
   'not-ready': 'bad',
   away: 'bad',
   missing: 'bad',
+  CRITICAL: 'bad',
+  MAJOR: 'bad',
+  MINOR: 'warn',
+  WARNING: 'warn',
+  CLEARED: 'good',
 };
 // A form for each tone: colours alone are not seen by everyone.
 export const MARKS: Record<Tone, string> = { good: '✓', busy: '◔', bad: '✗', warn: '!', plain: '·' };

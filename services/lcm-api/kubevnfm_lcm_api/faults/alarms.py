@@ -1,0 +1,294 @@
+"""The list of alarms: it follows the faults of each object, by state alone.
+
+A look reads the alarms of an object that are not cleared, then its state, and raises, changes and clears alarms until both agree.
+In this order a look clears only what it knew before it read the state. A later change has a look of its own, or is found by the
+next round. A look repeats until it has nothing to write, so two looks at a time end in the same list. A unique index lets one of
+them raise an alarm: two alarms of one fault cannot be open at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.faults import AlarmChanged, AlarmListRebuilt
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_sol.faults import AckState
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored
+from kubevnfm_worker.outbox import Outbox
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.faults.domain.fault import Fault, Findings, ManagedObject
+
+log = structlog.get_logger()
+
+COLLECTION: Final = "alarms"
+OPEN: Final = "internal/open"
+"""The path of the key that an alarm has until it is cleared."""
+ROOT: Final = "internal/root"
+STATE: Final = "internal/state"
+"""The path of ``OPEN`` or ``CLEARED``."""
+PUBLIC: Final = Exists("alarmRaisedTime")
+"""Finds alarms: the collection has one other document, its mark."""
+_MARK: Final = "list"
+"""The id of the document that is there as long as the list is: without it the list was lost, or is new."""
+_MOST_LOOKS: Final = 5
+"""If a state changes more often during a look, the next round continues."""
+_MOST_CORRELATED: Final = 1000
+
+Look = Callable[[], Awaitable[Findings]]
+"""Reads the state of an object, and returns its faults."""
+
+
+class Alarms:
+    """Raises, changes, clears and acknowledges alarms."""
+
+    def __init__(self, *, store: DocumentStore, outbox: Outbox, clock: Clock) -> None:
+        self._store, self._outbox, self._clock = store, outbox, clock
+
+    # --- by faults ----------------------------------------------------------------------------------------------------
+
+    async def follow(self, object_id: str, look: Look) -> None:
+        """Have the alarms of an object agree with its faults. Raises what ``look`` raises, StoreUnavailable."""
+        for _ in range(_MOST_LOOKS):
+            known = await self.open_of(object_id)
+            findings = await look()
+            if not await self._settle(known, findings):
+                return
+
+    async def open_of(self, object_id: str) -> Mapping[str, Stored]:
+        """Return the alarms of an object that are not cleared, by key."""
+        found = await self._store.find(
+            COLLECTION, Query(AllOf([Compare("managedObjectId", Op.EQ, [object_id]), Exists(OPEN)]))
+        )
+        return {each.body["internal"]["open"]: each for each in found}
+
+    async def _settle(self, known: Mapping[str, Stored], findings: Findings) -> bool:
+        """Write what differs; return whether anything was to be written."""
+        about = findings.about
+        wanted = {fault.key(about.id): fault for fault in findings.faults}
+        is_changed = False
+        for key, fault in wanted.items():
+            if key not in known:
+                is_changed |= await self._raise(about, key, fault)
+            elif (changes := _changes(known[key].body, fault)) is not None:
+                is_changed = True
+                await self._change(known[key], changes, fault.root)
+        for key, stored in known.items():
+            if key not in wanted and stored.body["faultType"] not in findings.undecided:
+                is_changed = True
+                await self._clear(stored)
+        return is_changed
+
+    async def _raise(self, about: ManagedObject, key: str, fault: Fault) -> bool:
+        """Raise an alarm, unless another process has raised it; return whether it is new."""
+        now = rfc3339(self._clock.now())
+        number = 0
+        while True:
+            # The same fault may come back with the same beginning: its earlier alarm, which is cleared, stays as it is.
+            alarm_id = derived_id("alarm", key, fault.since, str(number))
+            earlier = await self._store.get(COLLECTION, alarm_id)
+            if earlier is None:
+                break
+            if "open" in earlier.body["internal"]:
+                return False
+            number += 1
+        event_id = derived_id("alarm-event", alarm_id, "RAISED", "0")
+        body = {
+            "id": alarm_id,
+            "managedObjectId": about.id,
+            "alarmRaisedTime": now,
+            "ackState": "UNACKNOWLEDGED",
+            "eventTime": fault.since,
+            "faultType": fault.type,
+            "isRootCause": fault.is_root,
+            **_of_fault(fault),
+            "internal": {
+                "open": key,
+                "state": "OPEN",
+                "kind": about.kind,
+                "facts": about.facts.model_dump(mode="json", by_alias=True, exclude={"vim_ids"}),
+                "updatedAt": now,
+                "events": 1,
+                "lastEvent": {"id": event_id, "at": now},
+                **({"root": fault.root} if fault.root is not None else {}),
+            },
+        }
+        try:
+            await self._outbox.insert(
+                COLLECTION, alarm_id, body, events=[_event(body, "RAISED", event_id, None)]
+            )  # fmt: skip
+        except AlreadyExists:
+            return False
+        log.warning("alarm_raised", alarm_id=alarm_id, object_id=about.id, fault=fault.type, severity=fault.severity)
+        return True
+
+    async def _change(self, stored: Stored, changes: JsonObject, root: str | None) -> None:
+        more: JsonObject = {"alarmChangedTime": rfc3339(self._clock.now()), **changes}
+        if root is not None:
+            more[ROOT] = root
+        await self._write(stored, more, "CHANGED", unset=[name for name in _OPTIONAL if name not in changes])
+
+    async def _clear(self, stored: Stored) -> None:
+        await self._write(
+            stored, {"alarmClearedTime": rfc3339(self._clock.now()), STATE: "CLEARED"}, "CLEARED", unset=[OPEN]
+        )
+        log.info("alarm_cleared", alarm_id=stored.id, object_id=stored.body["managedObjectId"])
+
+    async def _write(self, stored: Stored, changes: JsonObject, change: str, *, unset: list[str]) -> None:
+        """Write an alarm with its event. If another process was faster, the look that follows finds what it has written."""
+        internal = stored.body["internal"]
+        now, number = rfc3339(self._clock.now()), internal["events"]
+        event_id = derived_id("alarm-event", stored.id, change, str(number))
+        own = {
+            "internal/updatedAt": now,
+            "internal/events": number + 1,
+            "internal/lastEvent": {"id": event_id, "at": now},
+        }
+        shown = {name: value for name, value in {**stored.body, **changes}.items() if name not in unset}
+        try:
+            await self._outbox.update(
+                COLLECTION,
+                stored.id,
+                {**changes, **own},
+                unset=unset,
+                if_revision=stored.revision,
+                events=[_event(shown, change, event_id, internal["lastEvent"])],
+            )
+        except RevisionConflict:
+            log.debug("alarm_written_meanwhile", alarm_id=stored.id)
+
+    # --- by callers -----------------------------------------------------------------------------------------------------
+
+    async def get(self, alarm_id: str) -> Stored:
+        """Return an alarm. Raises NotFound."""
+        stored = await self._store.get(COLLECTION, alarm_id)
+        if stored is None or "alarmRaisedTime" not in stored.body:
+            raise NotFound(f"alarm {alarm_id} does not exist")
+        return stored
+
+    async def acknowledge(self, alarm_id: str, state: AckState, *, check: Callable[[Stored], None]) -> Stored:
+        """Set ``ackState``; ``check`` raises if the caller has seen another revision. Raises NotFound, Conflict."""
+        while True:
+            stored = await self.get(alarm_id)
+            check(stored)
+            if stored.body["ackState"] == state:
+                raise Conflict(f"alarm {alarm_id} is {state} already")
+            now = rfc3339(self._clock.now())
+            changes = {"ackState": state, "internal/updatedAt": now}
+            if state == "ACKNOWLEDGED":
+                changes["alarmAcknowledgedTime"] = now
+            try:
+                return await self._store.update(
+                    COLLECTION,
+                    alarm_id,
+                    changes,
+                    unset=[] if state == "ACKNOWLEDGED" else ["alarmAcknowledgedTime"],
+                    if_revision=stored.revision,
+                )
+            except RevisionConflict:
+                continue
+
+    async def caused_by(self, alarm_id: str) -> list[str]:
+        """Return the ids of the alarms that an alarm is the root cause of, the first of them."""
+        found = await self._store.find(COLLECTION, Query(Compare(ROOT, Op.EQ, [alarm_id]), limit=_MOST_CORRELATED))
+        return [each.id for each in found]
+
+    # --- the list as a whole --------------------------------------------------------------------------------------------
+
+    async def all_open(self) -> list[Stored]:
+        """Return all alarms that are not cleared, without what they say."""
+        found: list[Stored] = []
+        after: tuple[str, str] | None = None
+        while True:
+            query = Query(Exists(OPEN), sort=Sort(OPEN), after=after, limit=500, exclude=("faultDetails",))
+            page = await self._store.find(COLLECTION, query)
+            found += page
+            if len(page) < 500:
+                return found
+            after = (page[-1].body["internal"]["open"], page[-1].id)
+
+    async def is_new(self) -> bool:
+        """Return whether the list was never complete, or was lost."""
+        return await self._store.get(COLLECTION, _MARK) is None
+
+    async def note_complete(self, number: int) -> None:
+        """Note that the list has all alarms; subscribers are notified that it was rebuilt: a new list has none yet."""
+        mark = {"completeAt": rfc3339(self._clock.now())}
+        event: Envelope[Message] = Envelope(data=AlarmListRebuilt(alarms=number), source=SOURCE)
+        try:
+            await self._outbox.insert(COLLECTION, _MARK, mark, events=[event])
+        except AlreadyExists:
+            return
+
+    async def remove_old(self, after: timedelta) -> None:
+        """Remove alarms that were cleared so long ago. Raises StoreUnavailable."""
+        before = rfc3339(self._clock.now() - after)
+        await self._store.delete_many(COLLECTION, Compare("alarmClearedTime", Op.LT, [before]))
+
+
+_OPTIONAL: Final = ("rootCauseFaultyResource", "faultDetails")
+
+
+def _of_fault(fault: Fault) -> JsonObject:
+    """Return the attributes of an alarm that may change while it lasts."""
+    resource = fault.resource.model_dump(mode="json", by_alias=True, exclude_none=True) if fault.resource else None
+    found = {
+        "perceivedSeverity": fault.severity,
+        "eventType": fault.event_type,
+        "probableCause": fault.cause,
+        "rootCauseFaultyResource": resource,
+        "faultDetails": [each for each in fault.details if each] or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _changes(body: JsonMapping, fault: Fault) -> JsonObject | None:
+    """Return the present attributes of a fault if its alarm says something else; a cause that has ended stays its cause."""
+    present = _of_fault(fault)
+    known = {name: body[name] for name in (*present, *_OPTIONAL) if name in body}
+    is_same = known == present and fault.root in {None, body["internal"].get("root")}
+    return None if is_same else present
+
+
+def _event(body: JsonMapping, change: str, event_id: str, before: JsonMapping | None) -> Envelope[Message]:
+    internal = body["internal"]
+    facts = {name: value for name, value in internal["facts"].items() if name != "vimIds"}
+    names = {
+        "vnf_instance_name": "vnfInstanceName",
+        "vnfd_id": "vnfdId",
+        "vnf_provider": "vnfProvider",
+        "vnf_product_name": "vnfProductName",
+        "vnf_software_version": "vnfSoftwareVersion",
+        "vnfd_version": "vnfdVersion",
+    }
+    changed = AlarmChanged.model_validate(
+        {
+            "alarm_id": body["id"],
+            "change": change,
+            "managed_object_id": body["managedObjectId"],
+            "alarm": shown_alarm(body),
+            "is_of_vnf": internal["kind"] == "vnf",
+            **{name: facts.get(wire, "") for name, wire in names.items()},
+            **({"follows": before["id"], "follows_at": before["at"]} if before is not None else {}),
+        }
+    )
+    return Envelope(data=changed, source=SOURCE, id=event_id, subject=body["managedObjectId"])
+
+
+def shown_alarm(body: JsonMapping, caused: list[str] | None = None) -> JsonObject:
+    """Return SOL003's Alarm without links; ``caused``: the alarms that follow from it, if it is a root cause."""
+    shown = {name: value for name, value in body.items() if "/" not in name and name != "internal"}
+    root = body["internal"].get("root") or body.get(ROOT)
+    if root is not None:
+        shown["correlatedAlarmIds"] = [root]
+    elif caused:
+        shown["correlatedAlarmIds"] = caused
+    return shown

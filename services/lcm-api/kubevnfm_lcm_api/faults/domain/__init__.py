@@ -1,0 +1,1 @@
+"""The rules of alarms: which faults a state has, and how an alarm follows a fault."""

@@ -1,0 +1,15 @@
+"""The settings of alarms; part of the settings of lcm-api and of the single process."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+
+class FaultSettings(BaseModel):
+    """How alarms are found and kept."""
+
+    faults_every_s: float = Field(default=60.0, gt=0)
+    """Seconds between two rounds that compare all alarms with the state of VNF instances, VIMs and subscriptions. Most alarms
+    are raised and cleared at once, by events; a round finds what no event reports, for example access data that end soon."""
+    cleared_alarms_days: float = Field(default=30.0, gt=0)
+    """Days after which an alarm that was cleared is removed from the list."""

@@ -1,0 +1,540 @@
+"""Alarms over HTTP, and their notifications: raised and cleared by the state of operations, VIMs and instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from callers.etsi import etsi_schemas
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.faults import AlarmChanged
+from kubevnfm_events.services import ServiceReported, Trouble
+from kubevnfm_events.stacks import StackDrift, StackFinding, StacksCompared
+from kubevnfm_events.vim import VimStatus, VimStatusChanged
+from kubevnfm_kit.clock import SystemClock, rfc3339
+from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
+from kubevnfm_lcm_api.faults.domain.rules import (
+    VnfState,
+    faults_of_service,
+    faults_of_subscription,
+    faults_of_vim,
+    faults_of_vnf,
+)
+from kubevnfm_lcm_api.faults.watch import FaultWatch
+from kubevnfm_lcm_api.lifecycle.core.drift import KEY
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
+from kubevnfm_lcm_api.siblings import SeenProcess, SeenService
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceHandle, VnfcResourceInfo
+from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.query import AllOf, Query
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+from patience import until
+from servers.subscriber import Subscriber
+from worlds.cluster_heals import HA, a_heal_of_masters
+from worlds.lcm_builders import an_instance
+from worlds.lcm_world import OPENSTACK_VIM, RING, Answer, World, lcm_world
+
+NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+MACHINE = "machine-lost"
+FAILED = "operation-failed"
+AWAY = "vim-unreachable"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8", test_callbacks=True) as running:
+        await running.sample()
+        yield running
+
+
+@pytest.fixture
+async def subscriber() -> AsyncIterator[Subscriber]:
+    async with Subscriber.listening() as listening:
+        yield listening
+
+
+async def no_services() -> list[SeenService]:
+    return []
+
+
+@pytest.fixture
+async def watch(world: World) -> AsyncIterator[FaultWatch]:
+    """A further watch, as that of another gateway; tests call its rounds."""
+    async with OutboxRelay(world.store, world.bus, collections=[COLLECTION]) as relay:
+        clock = SystemClock()
+        alarms = Alarms(store=world.store, outbox=Outbox(world.store, relay, RING), clock=clock)
+        yield FaultWatch(store=world.store, alarms=alarms, vims=world.vims, services=no_services, clock=clock)
+
+
+async def fm(world: World, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    sent = {"Version": "1.5.0", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return await world.call(method, f"/vnffm/v1{path}", body, headers=sent)
+
+
+async def alarms_of(world: World, object_id: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the alarms of an object by the type of the fault."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    query = f"?filter=(eq,managedObjectId,{object_id})&all_records=yes"
+    for each in (await fm(world, "GET", f"/alarms{query}")).must(200).json:
+        found.setdefault(each["faultType"], []).append(each)
+    return found
+
+
+async def alarm_of(world: World, object_id: str, fault: str, *, is_open: bool = True) -> dict[str, Any]:
+    """Wait until the one alarm of this fault is there, or is cleared; return it."""
+
+    async def found() -> dict[str, Any] | None:
+        one = (await alarms_of(world, object_id)).get(fault, [])
+        assert len(one) < 2
+        return next((each for each in one if ("alarmClearedTime" not in each) is is_open), None)
+
+    return await until(found, timeout_s=300)
+
+
+async def subscribe(world: World, subscriber: Subscriber, **wanted: Any) -> str:
+    made = await fm(world, "POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wanted})
+    return str(made.must(201).json["id"])
+
+
+async def heard(subscriber: Subscriber, count: int) -> list[dict[str, Any]]:
+    """Wait for so many notifications, which fit ETSI's types; return their bodies."""
+    bodies = await subscriber.was_tried(count)
+    for each in bodies:
+        if (etsi := etsi_schemas()) is not None:
+            etsi.check_type(each["notificationType"], each)
+    assert len(bodies) == count
+    return bodies
+
+
+async def of_operation(world: World, operation: str) -> str:
+    return str((await world.operation(operation))["vnfInstanceId"])
+
+
+async def report_vim(world: World, status: VimStatus) -> None:
+    """Have the twin of vim-registry show a status of the VIM, and report it."""
+    before = world.vims.records["vim-1"].get("status", "ACTIVE")
+    since = {"status_since": rfc3339(SystemClock().now()), "status_reason": "Keystone: connection refused"}
+    world.vims.records["vim-1"].update(since, status=status)
+    changed = VimStatusChanged(vim_id="vim-1", name="lab", old_status=before, status=status)
+    await world.bus.publish(Envelope(data=changed, source="/kubevnfm/vim-registry"))
+
+
+async def lose_machines(world: World, instance_id: str, *servers: str) -> None:
+    """Report servers of the instance as lost; none: as present again."""
+    stored = await world.store.get(INSTANCES, instance_id)
+    assert stored is not None
+    drift = StackDrift(state="INCOMPLETE", servers=servers) if servers else None
+    finding = StackFinding(
+        vnf_instance_id=instance_id, revision=stored.revision, drift=drift, reason="the server s does not exist"
+    )
+    await world.bus.publish(Envelope(data=StacksCompared(findings=(finding,)), source="/kubevnfm/infra-openstack"))
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_failed_operation_has_an_alarm_until_its_retry_has_ended_well(
+    world: World, subscriber: Subscriber
+) -> None:
+    """API-180, API-183, API-187."""
+    await subscribe(world, subscriber, perceivedSeverities=["MAJOR"], probableCauses=["no-host", "capacity-missing"])
+    wanted = await subscribe(world, subscriber, perceivedSeverities=["MAJOR"], eventTypes=["PROCESSING_ERROR_ALARM"])
+    await subscribe(world, subscriber, vnfInstanceSubscriptionFilter={"vnfInstanceIds": ["another"]})
+    operation = await world.an_operation_in("FAILED_TEMP")
+    instance_id = await of_operation(world, operation)
+    alarm = await alarm_of(world, instance_id, FAILED)
+    assert alarm["perceivedSeverity"] == "MAJOR"
+    assert alarm["ackState"] == "UNACKNOWLEDGED"
+    assert alarm["eventTime"] == (await world.operation(operation))["stateEnteredTime"]
+    assert alarm["faultDetails"][0].startswith(f"INSTANTIATE {operation} has failed")
+    assert alarm["_links"]["objectInstance"]["href"] == f"{world.url}/vnflcm/v2/vnf_instances/{instance_id}"
+    # While the retry runs nothing is known, and the alarm stays.
+    world.twins.waiting.add("infra.openstack.create_resources")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation}/retry")).must(202)
+    await world.reached(operation, "PROCESSING")
+    await world.bus.quiet()
+    assert await alarm_of(world, instance_id, FAILED) == alarm
+    for command in world.twins.held:
+        await world.bus.publish(world.twins.answer(command))
+    await world.reached(operation, "COMPLETED")
+    cleared = await alarm_of(world, instance_id, FAILED, is_open=False)
+    raised, ended = [each for each in await heard(subscriber, 2) if each["subscriptionId"] == wanted]
+    assert cleared == {**alarm, "alarmClearedTime": ended["alarmClearedTime"]}
+    links = raised["alarm"].pop("_links")
+    assert links == {
+        name: {"href": each["href"].replace(world.url, links["self"]["href"].partition("/vnffm")[0])}
+        for name, each in alarm["_links"].items()
+    }
+    assert raised["alarm"] == {name: value for name, value in alarm.items() if name != "_links"}
+    assert ended["alarmId"] == alarm["id"]
+    assert [each["notificationType"] for each in (raised, ended)] == ["AlarmNotification", "AlarmClearedNotification"]
+    assert {each.version for each in subscriber.received} == {"1.5.0"}
+
+
+@pytest.mark.parametrize("end", ["rollback", "fail"])
+async def test_a_rollback_clears_the_alarm_and_a_decided_failure_makes_it_minor(world: World, end: str) -> None:
+    """API-183, API-184."""
+    operation = await world.an_operation_in("FAILED_TEMP")
+    instance_id = await of_operation(world, operation)
+    await alarm_of(world, instance_id, FAILED)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation}/{end}")).must(202 if end == "rollback" else 200)
+    await world.reached(operation, "ROLLED_BACK" if end == "rollback" else "FAILED")
+    if end == "fail":
+
+        async def minor() -> dict[str, Any] | None:
+            alarm = await alarm_of(world, instance_id, FAILED)
+            return alarm if alarm["perceivedSeverity"] == "MINOR" else None
+
+        assert (await until(minor, timeout_s=300))["alarmChangedTime"]
+        (await world.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
+    await alarm_of(world, instance_id, FAILED, is_open=False)
+
+
+# --- VIMs and what is on them -------------------------------------------------------------------------------------------
+
+
+async def test_a_vim_that_is_away_is_the_root_cause_of_the_alarms_of_its_vnfs(
+    world: World, subscriber: Subscriber
+) -> None:
+    """API-185, API-186."""
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    await subscribe(world, subscriber, vnfInstanceSubscriptionFilter={"vnfInstanceIds": [instance_id]})
+    await report_vim(world, "UNREACHABLE")
+    caused, root = await alarm_of(world, instance_id, AWAY), await alarm_of(world, "vim-1", AWAY)
+    assert (root["isRootCause"], root["correlatedAlarmIds"]) == (True, [caused["id"]])
+    assert (caused["isRootCause"], caused["correlatedAlarmIds"]) == (False, [root["id"]])
+    assert (root["probableCause"], root["perceivedSeverity"], caused["perceivedSeverity"]) == (
+        "vim-away", "MAJOR", "WARNING",
+    )  # fmt: skip
+    assert set(root["_links"]) == {"self"}
+    # The round finds what events have not said, and nothing else.
+    await report_vim(world, "ACTIVE")
+    await alarm_of(world, instance_id, AWAY, is_open=False)
+    await alarm_of(world, "vim-1", AWAY, is_open=False)
+    assert [each["notificationType"] for each in await heard(subscriber, 2)] == [
+        "AlarmNotification", "AlarmClearedNotification",
+    ]  # fmt: skip
+
+
+async def test_a_lost_machine_is_the_faulty_resource_and_quorum_is_no_matter_of_a_vnf_of_one_machine(
+    world: World,
+) -> None:
+    """API-180, API-184."""
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json
+    compute = shown["instantiatedVnfInfo"]["vnfcResourceInfo"][0]["computeResource"]
+    await lose_machines(world, instance_id, compute["resourceId"])
+    alarm = await alarm_of(world, instance_id, MACHINE)
+    assert alarm["rootCauseFaultyResource"] == {"faultyResource": compute, "faultyResourceType": "COMPUTE"}
+    assert set(await alarms_of(world, instance_id)) == {MACHINE}
+    query = "/alarms?filter=(eq,rootCauseFaultyResource/faultyResourceType,COMPUTE);(neq,perceivedSeverity,MINOR)"
+    assert [each["id"] for each in (await fm(world, "GET", query)).must(200).json] == [alarm["id"]]
+    await lose_machines(world, instance_id)
+    await alarm_of(world, instance_id, MACHINE, is_open=False)
+
+
+async def test_a_vim_that_is_away_again_has_a_new_alarm(world: World) -> None:
+    """API-182."""
+    world.vims.records["vim-1"] = {**OPENSTACK_VIM}
+    states: list[VimStatus] = ["UNREACHABLE", "ACTIVE", "ERROR", "ACTIVE", "UNREACHABLE"]
+    for status in states:
+        await report_vim(world, status)
+        await world.bus.quiet()
+    found = await alarms_of(world, "vim-1")
+    assert [("alarmClearedTime" in each) for each in found[AWAY]] == [True, False]
+    assert [("alarmClearedTime" in each) for each in found["vim-error"]] == [True]
+
+
+# --- the list -----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_alarm_is_acknowledged_once_and_by_the_revision_that_was_seen(
+    world: World, subscriber: Subscriber
+) -> None:
+    """API-181."""
+    await subscribe(world, subscriber)
+    instance_id = await of_operation(world, await world.an_operation_in("FAILED_TEMP"))
+    path = f"/alarms/{(await alarm_of(world, instance_id, FAILED))['id']}"
+    etag = (await fm(world, "GET", path)).must(200).headers["ETag"]
+    (await fm(world, "GET", path, If_None_Match=etag)).must(304)
+    merge = {"Content_Type": "application/merge-patch+json"}
+    done, again = {"ackState": "ACKNOWLEDGED"}, {"ackState": "UNACKNOWLEDGED"}
+    (await fm(world, "PATCH", path, done, If_Match='"another"', **merge)).problem(412)
+    assert (await fm(world, "PATCH", path, done, If_Match=etag, **merge)).must(200).json == done
+    assert "alarmAcknowledgedTime" in (await fm(world, "GET", path)).must(200).json
+    (await fm(world, "PATCH", path, done, If_Match=etag, **merge)).problem(412)
+    (await fm(world, "PATCH", path, done, **merge)).problem(409)
+    refused: list[Any] = [{"ackState": None}, {"ackState": "SEEN"}, {}, {"perceivedSeverity": "MINOR"}, []]
+    for wrong in refused:
+        (await fm(world, "PATCH", path, wrong, **merge)).problem(400)
+    (await fm(world, "PATCH", path, again, **merge)).must(200)
+    assert "alarmAcknowledgedTime" not in (await fm(world, "GET", path)).must(200).json
+    (await fm(world, "PATCH", "/alarms/none", done, **merge)).problem(404)
+    (await fm(world, "GET", "/alarms/list")).problem(404)
+    # Only a change of the fault is notified.
+    await world.bus.quiet()
+    await heard(subscriber, 1)
+
+
+async def test_looks_at_a_time_and_repeated_rounds_raise_one_alarm(world: World, watch: FaultWatch) -> None:
+    """API-182, API-188."""
+    operations = [await world.an_operation_in("FAILED_TEMP") for _ in range(3)]
+    instances = [await of_operation(world, each) for each in operations]
+    for each in instances:
+        await alarm_of(world, each, FAILED)
+    before = await world.store.find(COLLECTION, Query(AllOf()))
+    await asyncio.gather(*(partial(watch.look_at_vnf, each)() for each in instances * 3))
+    await watch.look()
+    after = await world.store.find(COLLECTION, Query(AllOf()))
+    assert [each for each in after if each.id != "list"] == before
+    # Without the store of the alarms, many looks at a time make it again, with the same ids.
+    await world.store.delete_many(COLLECTION, AllOf())
+    await asyncio.gather(*(watch.look_at_vnf(each) for each in instances * 3))
+    made = await world.store.find(COLLECTION, Query(AllOf()))
+    assert [each.id for each in made] == [each.id for each in before]
+
+
+class Dies:
+    """The store of a process that dies before or after its write of an alarm."""
+
+    def __init__(self, store: Any, *, is_after: bool) -> None:
+        self._store, self._is_after = store, is_after
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return partial(self._write, found) if name in {"insert", "update"} else found
+
+    async def _write(self, write: Any, *given: Any, **more: Any) -> None:
+        if self._is_after:
+            await write(*given, **more)
+        raise StoreUnavailable("the process has died")
+
+
+async def test_a_process_that_dies_at_any_write_loses_and_doubles_no_alarm(
+    world: World, subscriber: Subscriber, watch: FaultWatch
+) -> None:
+    """API-188: another process looks again, and publishes what the one that died has stored."""
+    await subscribe(world, subscriber)
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    drift = {"state": "CHANGED", "since": "2030-01-02T03:04:05.000Z", "reason": "an object was changed"}
+    async with OutboxRelay(world.store, world.bus, collections=[COLLECTION], settle_s=0) as relay:
+        for number, is_after in enumerate((False, True)):
+            for present in (True, False):
+                since = {KEY: {**drift, "since": f"2030-01-02T03:04:0{number}.000Z"}} if present else {}
+                await world.store.update(INSTANCES, instance_id, {"metadata": since})
+                dying: Any = Dies(world.store, is_after=is_after)
+                alarms = Alarms(store=dying, outbox=Outbox(dying, relay, RING), clock=SystemClock())
+                one = FaultWatch(
+                    store=world.store, alarms=alarms, vims=world.vims, services=no_services, clock=SystemClock()
+                )
+                with pytest.raises(StoreUnavailable):
+                    await one.look_at_vnf(instance_id)
+                await watch.look_at_vnf(instance_id)
+                await relay.sweep()
+    assert [each["notificationType"] for each in await heard(subscriber, 4)] == [
+        "AlarmNotification", "AlarmClearedNotification",
+    ] * 2  # fmt: skip
+    assert len((await alarms_of(world, instance_id))["resources-drifted"]) == 2
+
+
+async def test_a_lost_list_is_made_again_and_subscribers_are_notified(
+    world: World, subscriber: Subscriber, watch: FaultWatch
+) -> None:
+    """API-189."""
+    await watch.look()  # the first list is nothing to notify of
+    await subscribe(world, subscriber, perceivedSeverities=["CRITICAL"])
+    instance_id = await of_operation(world, await world.an_operation_in("FAILED_TEMP"))
+    await alarm_of(world, instance_id, FAILED)
+    await world.store.delete_many(COLLECTION, AllOf())
+    await watch.look()
+    await alarm_of(world, instance_id, FAILED)
+    (body,) = await heard(subscriber, 1)
+    assert body["notificationType"] == "AlarmListRebuiltNotification"
+    assert body["_links"]["alarms"]["href"].endswith("/vnffm/v1/alarms")
+    await watch.look()
+    await world.bus.quiet()
+    await heard(subscriber, 1)
+
+
+async def test_cleared_alarms_are_removed_after_their_time(world: World, watch: FaultWatch) -> None:
+    """API-182."""
+    operation = await world.an_operation_in("ROLLED_BACK")
+    instance_id = await of_operation(world, operation)
+    await alarm_of(world, instance_id, FAILED, is_open=False)
+    nothing: Any = None
+    alarms = Alarms(store=world.store, outbox=nothing, clock=SystemClock())
+    await alarms.remove_old(timedelta(minutes=1))
+    assert set(await alarms_of(world, instance_id)) == {FAILED}
+    await alarms.remove_old(timedelta(seconds=-1))
+    assert await alarms_of(world, instance_id) == {}
+
+
+# --- subscriptions ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_subscription_to_alarms_is_made_shown_listed_and_deleted(world: World, subscriber: Subscriber) -> None:
+    """API-186."""
+    wanted = {"perceivedSeverities": ["CRITICAL"], "notificationTypes": ["AlarmNotification"]}
+    made = (await fm(world, "POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wanted})).must(201)
+    path = made.headers["Location"].partition("/vnffm/v1")[2]
+    assert (await fm(world, "GET", path)).must(200).json == made.json
+    assert made.json["filter"] == wanted
+    assert (await fm(world, "GET", "/subscriptions")).must(200).json == [made.json]
+    assert (await world.lcm("GET", "/subscriptions")).must(200).json == []
+    assert len(subscriber.tested) == 1
+    for wrong in ({"perceivedSeverities": ["BAD"]}, {"notificationTypes": ["VnfLcmOperationOccurrenceNotification"]}):
+        (await fm(world, "POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wrong})).problem(400)
+    (await fm(world, "DELETE", path)).must(204)
+    (await fm(world, "GET", path)).problem(404)
+    subscriber.tests = 500
+    (await fm(world, "POST", "/subscriptions", {"callbackUri": subscriber.uri})).problem(422)
+
+
+async def test_each_attribute_of_a_filter_selects_alarms(world: World, subscriber: Subscriber) -> None:
+    """API-186, API-187."""
+    of_vnf = "vnfInstanceSubscriptionFilter"
+    matching: list[dict[str, Any]] = [
+        {}, {"faultyResourceTypes": ["COMPUTE"]}, {"perceivedSeverities": ["MINOR", "MAJOR"]},
+        {"eventTypes": ["EQUIPMENT_ALARM"]}, {"probableCauses": [MACHINE]},
+        {of_vnf: {"vnfInstanceIds": ["vnf-1"]}}, {of_vnf: {"vnfInstanceNames": ["one"]}}, {of_vnf: {"vnfdIds": ["d"]}},
+        {of_vnf: {"vnfProductsFromProviders": [{"vnfProvider": "p"}]}},
+    ]  # fmt: skip
+    others: list[dict[str, Any]] = [
+        {"faultyResourceTypes": ["STORAGE"]}, {"perceivedSeverities": ["CRITICAL", "CLEARED"]},
+        {"eventTypes": ["QOS_ALARM"]}, {"probableCauses": ["vim-away"]},
+        {"notificationTypes": ["AlarmListRebuiltNotification"]}, {of_vnf: {"vnfInstanceIds": ["vnf-2"]}},
+        {of_vnf: {"vnfdIds": ["e"]}},
+    ]  # fmt: skip
+    subscribed = [await subscribe(world, subscriber, **each) for each in matching]
+    ends = await subscribe(world, subscriber, notificationTypes=["AlarmClearedNotification"])
+    for each in others:
+        await subscribe(world, subscriber, **each)
+    alarm = {
+        "id": "a", "managedObjectId": "vnf-1", "alarmRaisedTime": "2030-01-02T03:04:05Z", "ackState": "UNACKNOWLEDGED",
+        "perceivedSeverity": "MAJOR", "eventTime": "2030-01-02T03:04:05Z", "eventType": "EQUIPMENT_ALARM",
+        "probableCause": MACHINE, "isRootCause": False,
+        "rootCauseFaultyResource": {"faultyResource": {"resourceId": "s"}, "faultyResourceType": "COMPUTE"},
+    }  # fmt: skip
+    about = {"alarm_id": "a", "managed_object_id": "vnf-1", "vnf_instance_name": "one", "vnfd_id": "d"}
+    raised = AlarmChanged(**about, vnf_provider="p", vnf_product_name="n", change="RAISED", alarm=alarm)
+    envelope: Envelope[Message] = Envelope(data=raised, source="/kubevnfm/lcm-api")
+    for _ in range(2):  # a repeated event is notified once
+        await world.bus.publish(envelope)
+    bodies = await heard(subscriber, len(subscribed))
+    assert sorted(each["subscriptionId"] for each in bodies) == sorted(subscribed)
+    assert {each["id"] for each in bodies} == {envelope.id}
+    cleared = {**alarm, "alarmClearedTime": "2030-01-02T03:04:06Z"}
+    ended = raised.model_copy(update={"change": "CLEARED", "alarm": cleared, "follows": envelope.id})
+    await world.bus.publish(Envelope(data=ended, source="/kubevnfm/lcm-api"))
+    # All that match and name no type, the one that wants these alone, and the one for the severity CLEARED.
+    bodies = (await subscriber.was_tried(2 * len(subscribed) + 2))[len(subscribed) :]
+    assert {ends} < {
+        each["subscriptionId"] for each in bodies if each["notificationType"] == "AlarmClearedNotification"
+    }
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("days_left", "severity"), [(14, "WARNING"), (7, "MINOR"), (3, "MAJOR"), (0, "CRITICAL"), (15, None)]
+)
+async def test_access_data_that_end_soon_are_a_fault_that_grows(world: World, days_left: int, severity: str) -> None:
+    """API-184."""
+    world.vims.records["vim-9"] = {**OPENSTACK_VIM, "id": "vim-9", "name": "ends"}
+    vim = (await world.vims.view("vim-9")).model_copy(
+        update={"days_left": days_left, "expires_at": "2030-01-09T00:00:00Z", "expiring": "bearer_token"}
+    )
+    found = faults_of_vim(vim.id, vim).faults
+    assert [(each.type, each.severity, each.part) for each in found] == (
+        [] if severity is None else [("credentials-expiring", severity, "bearer_token")]
+    )
+    assert faults_of_vim(vim.id, None).faults == ()
+
+
+def test_a_subscriber_that_fails_for_a_minute_is_a_fault() -> None:
+    """API-184."""
+    since = rfc3339(NOW - timedelta(seconds=61))
+    document = {"callbackUri": "http://x/c", "failingSince": since, "delivery": {"last_failure": "answered 503"}}
+    (fault,) = faults_of_subscription("s", document, NOW).faults
+    assert (fault.type, fault.since) == ("callbacks-failing", since)
+    assert fault.details[1] == "Answered 503."
+    assert not faults_of_subscription("s", document, NOW - timedelta(seconds=2)).faults
+    assert not faults_of_subscription("s", {"callbackUri": "http://x/c"}, NOW).faults
+    assert not faults_of_subscription("s", None, NOW).faults
+
+
+def state_of(record: InstanceRecord, **more: Any) -> VnfState:
+    known: dict[str, Any] = {"operation": None, "tasks": (), "trouble": None, "vim_alarms": {}, "now": NOW}
+    return VnfState(instance_id="inst-1", record=record, **{**known, **more})
+
+
+def a_cluster_without(*vnfcs: str) -> InstanceRecord:
+    """Return a cluster of three masters that has lost machines."""
+    drift = {"state": "INCOMPLETE", "since": "2030-01-02T03:04:05Z", "reason": "lost", "vnfc_ids": list(vnfcs)}
+    handles = [
+        VnfcResourceInfo(
+            id=each.vnfc_id, vdu_id=each.vdu_id, compute_resource=ResourceHandle(resource_id=each.server_id)
+        )
+        for each in HA.servers
+    ]
+    info = InstantiatedVnfInfo(flavour_id="simple", vnfc_resource_info=tuple(handles))
+    stack = StackDeployment(kind="stack", vim_key="vim1", stack_name="s", resources=HA)
+    cluster = a_heal_of_masters().cluster_parameters
+    return an_instance(metadata={KEY: drift}, instantiated_vnf_info=info).with_internals(
+        deployments=(stack,), cluster=cluster
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "severity"),
+    [(["vnfc-w1"], None), (["vnfc-m1"], "MAJOR"), (["vnfc-m1", "vnfc-m2"], "CRITICAL")],
+)
+def test_lost_masters_put_the_quorum_at_risk(lost: list[str], severity: str | None) -> None:
+    """API-184."""
+    found = faults_of_vnf(state_of(a_cluster_without(*lost))).faults
+    assert [each.part for each in found if each.type == MACHINE] == lost
+    assert [each.severity for each in found if each.type == "quorum-at-risk"] == ([severity] if severity else [])
+    assert len(found) == len(lost) + (severity is not None)
+
+
+def test_a_drift_and_a_pod_that_does_not_work_are_faults_of_their_vnf() -> None:
+    """API-184."""
+    drift = {"state": "MISSING", "since": "2030-01-02T03:04:05Z", "reason": "the stack does not exist"}
+    record = an_instance(metadata={KEY: drift}, instantiation_state="INSTANTIATED")
+    text = 'Pod web-1: container web: ImagePullBackOff: Back-off pulling image "r.example/web:1": not found'
+    mark = {"text": text, "since": "2030-01-02T03:04:06Z"}
+    drifted, troubled = faults_of_vnf(state_of(record, trouble=mark)).faults
+    assert (drifted.type, drifted.severity, drifted.cause) == ("resources-drifted", "CRITICAL", "drift-missing")
+    assert (troubled.type, troubled.cause, troubled.since) == ("workload-troubled", "image-not-pulled", mark["since"])
+    assert faults_of_vnf(state_of(an_instance(), trouble=mark)).faults == []
+
+
+def test_what_a_service_lacks_is_a_fault_and_one_that_is_not_known_says_nothing() -> None:
+    """API-184."""
+
+    def seen(state: Any, *parts: str) -> SeenService:
+        troubles = tuple(Trouble(part=each, text=f"{each} is missing", is_blocking=False) for each in parts)
+        report = ServiceReported(
+            process="p", services=("infra-k8s",), host="h", pid=1, version="1", started_at=NOW, troubles=troubles
+        )
+        process = SeenProcess(report, "ready", NOW, NOW)
+        return SeenService("infra-k8s", state, NOW, [process] if state == "ready" else [])
+
+    lacking = faults_of_service(seen("ready", "disk", "parked-commands", "sandbox", "store", "later"))
+    assert [(each.type, each.part) for each in lacking.faults] == [
+        ("disk-low", "h"), ("commands-parked", "h"), ("code-not-run", "h"),
+    ]  # fmt: skip
+    assert not faults_of_service(seen("ready")).faults
+    assert [each.type for each in faults_of_service(seen("away")).faults] == ["service-away"]
+    for state in ("unknown", "missing"):
+        silent = faults_of_service(seen(state))
+        assert not silent.faults
+        assert silent.undecided == {"service-away", *(each.type for each in lacking.faults)}
