@@ -448,7 +448,7 @@ async def _alarms(lcm: Lcm, lab: LabControl, files: Files) -> None:
             "vnffm", "sub", "create", files.json({"filter": of_vnfd, "callbackUri": subscriber.uri})
         )
         (listed,) = await client.shows("vnffm", "sub", "list", "--filter", f"(eq,id,{made['ID']})")
-        assert listed["Callback URI"] == subscriber.uri
+        assert subscriber.uri in listed.values()
         assert (await client.shows("vnffm", "sub", "show", made["ID"]))["ID"] == made["ID"]
         assert "deleted" in await client.does("vnffm", "sub", "delete", made["ID"])
         assert await client.shows("vnffm", "sub", "list") == []
