@@ -25,10 +25,22 @@ async def _failed(user: User, operation: str, cause: str, sentence: str) -> dict
     assert view["next"][0]["text"].startswith(f"{view['cause']['remedy']} Then: Continue at ")
     occurrence = await user.occurrence(operation)
     assert {"retry", "rollback", "fail"} <= set(occurrence["_links"])
+    (alarm,) = await _alarms(user, occurrence["vnfInstanceId"], "OPEN")
+    assert (alarm["faultType"], alarm["probableCause"]) == ("operation-failed", cause)
     error: dict[str, Any] = occurrence["error"]
     assert error["status"] >= 400
     assert error["detail"]
     return error
+
+
+async def _alarms(user: User, instance_id: str, state: str) -> list[dict[str, Any]]:
+    """Wait until a VNF instance has alarms in this state; return them."""
+
+    async def found() -> list[dict[str, Any]] | None:
+        listed = (await user.call("GET", f"/kubevnfm/v1/alarms?object={instance_id}&state={state}")).must(200).json
+        return listed["items"] or None
+
+    return await until(found)
 
 
 async def _is_gone(lab: LabControl, instance_id: str) -> None:
@@ -44,7 +56,7 @@ async def _is_gone(lab: LabControl, instance_id: str) -> None:
 async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_nodes_alone(
     user: User, lab: LabControl
 ) -> None:
-    """SEQ-045, API-048, API-053: the kubeadm calls of the lab are counted by node."""
+    """SEQ-045, API-048, API-053, API-183: the kubeadm calls of the lab are counted by node."""
     await lab.forget_calls()
     cluster_id = await user.create(await user.sample("cluster"))
     request = user.cluster(level="instantiation_level_1")
@@ -65,6 +77,7 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     view = await user.act(operation, "retry")
     assert view["state"] == "COMPLETED", view
     assert "error" not in await user.occurrence(operation)
+    assert len(await _alarms(user, cluster_id, "CLEARED")) == 1
     assert await lab.calls("program", "kubeadm init") == before
     cluster = await lab.cluster_of(cluster_id)
     assert sorted(cluster["joins"].values()) == [1, 1, 1]
