@@ -155,6 +155,8 @@ class OperationView(OperationHead):
     """The place in the event stream: sent as ``Last-Event-ID``, the stream goes on from this state."""
     isReversible: bool  # noqa: N815  # as it is on the wire
     """Whether it can be rolled back."""
+    traceId: str  # noqa: N815  # as it is on the wire
+    """The trace that it belongs to: that of the request's `traceparent` or B3 headers, else one of its own."""
     warnings: list[RequestWarning] | None = None
     """Parts of the request that are not used."""
     waits: list[Wait]

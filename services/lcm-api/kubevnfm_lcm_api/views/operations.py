@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.progress import TIMES
 from kubevnfm_lcm_api.lifecycle.core.states import CAN_BE_ROLLED_BACK
+from kubevnfm_lcm_api.lifecycle.core.traces import operation_span
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.earlier_runs import usual_s
 from kubevnfm_lcm_api.views.heads import found_of, head_of
@@ -62,6 +63,7 @@ async def _view(request: web.Request) -> JsonObject:
             **head_of(stored.body, root),
             **found_of(record, tasks, runs, now, root, vim_names=names, is_broker_away=is_away),
             "isReversible": record.is_reversible and CAN_BE_ROLLED_BACK.get(occ.operation, False),
+            "traceId": operation_span(record).trace_id,
             **({"warnings": warned} if warned else {}),
             **waits_of(record, tasks),
             "steps": _with_usual(step_views(record), usual_s(runs, record)),

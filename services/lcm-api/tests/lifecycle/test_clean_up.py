@@ -8,6 +8,7 @@ from typing import Any
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events.lcm import RemainsRemoved
+from kubevnfm_kit.traces import read_traceparent
 from worlds.lcm_world import World, lcm_world
 
 DELETE = "infra.openstack.delete_resources"
@@ -43,6 +44,8 @@ async def test_a_clean_up_is_shown_with_its_failures_and_its_end_is_published(wo
     await world.twins.has_asked(3)  # it failed, and was repeated
     assert (await clean_up(world, operation_id))["steps"][0]["attempt"] >= 3
     assert not subscriber.instance_ids
+    traces = {read_traceparent(each.traceparent) for each in world.twins.commands}
+    assert len({each.trace_id for each in traces if each}) == 1  # it belongs to what the operation has left
     world.twins.failing.clear()
     await asyncio.wait_for(subscriber.received.wait(), 60)
     assert subscriber.instance_ids == [instance_id]

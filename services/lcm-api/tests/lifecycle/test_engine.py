@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.traces import read_traceparent
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition
@@ -277,6 +278,17 @@ async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None
     return killed_at is not None
 
 
+def spans(world: EngineWorld) -> dict[tuple[str, str, int], set[str]]:
+    """Return by operation, step and attempt the spans that its command and its answer name; each attempt has one."""
+    found = dict[tuple[str, str, int], set[str]]()
+    for each in [*world.twins.commands, *world.twins.answers.values()]:
+        found.setdefault((each.operationid, each.stepid, each.attempt), set()).add(each.traceparent)
+    traces = [read_traceparent(one) for (one,) in found.values()]
+    assert len({each.span_id for each in traces if each is not None}) == len(found)
+    assert len({each.trace_id for each in traces if each is not None}) == len({operation for operation, *_ in found})
+    return found
+
+
 def stories(*in_every_run: str) -> pytest.MarkDecorator:
     """Parametrise a test with all stories; those that are not named use the same code and are ``deep``."""
     names = [name if name in in_every_run else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
@@ -295,6 +307,7 @@ async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events
     world = new()
     while await play(story, world, killed_at=moment):
         assert world.events() == undisturbed.events(), f"killed at {moment}"
+        assert spans(world) == spans(undisturbed), f"killed at {moment}"
         moment, world = moment + 1, new()
     assert moment > 10
 

@@ -15,13 +15,14 @@ import yarl
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_kit.traces import TraceContext, read_traceparent
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.views.earlier_runs import Run, estimated, usual_s
 from kubevnfm_lcm_api.views.waits import waits_of
 from kubevnfm_store.query import Query, by
 from servers.subscriber import Subscriber
 from worlds.lcm_builders import LINK
-from worlds.lcm_world import World, lcm_world
+from worlds.lcm_world import JSON_HEADERS, World, lcm_world, sample_request
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
 CURL = ArgumentParser()
@@ -59,9 +60,17 @@ async def test_an_operation_is_shown_with_its_plan_its_waits_and_the_time_left(w
 
     world.twins.waiting.add(PHASE)
     begun = len(world.twins.commands)
-    operation_id = await world.instantiate(await world.create("cluster"), "cluster")
+    caller = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", is_sampled=False)
+    path, body = f"/vnf_instances/{await world.create('cluster')}/instantiate", sample_request("cluster", "instantiate")
+    asked = await world.lcm("POST", path, body, headers={**JSON_HEADERS, "traceparent": str(caller)})
+    operation_id = asked.must(202).headers["Location"].rpartition("/")[2]
     phase = (await world.twins.has_asked(begun + 2))[-1]
     shown = await view(world, operation_id)
+    # Each operation without a caller's trace has one of its own.
+    traces = [read_traceparent(each.traceparent) for each in world.twins.commands]
+    found = {each.trace_id: each.is_sampled for each in traces if each}
+    assert found == {ended["traceId"]: True, shown["traceId"]: False, caller.trace_id: False}
+    assert len({each.span_id for each in traces if each}) == len(world.twins.commands)
     plan = {step["name"]: step for step in shown["steps"]}
     running = plan[phase.stepid]
     assert (running["state"], running["attempt"]) == ("asked", 1)

@@ -11,6 +11,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.request_warnings import RequestWarning
+from kubevnfm_kit.traces import callers_trace
 from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
@@ -159,6 +160,7 @@ class Acceptance:
             facts=_facts(record, draft),
             is_reversible=draft.is_reversible,
             revision=_revision(record, draft, asked.origin),
+            traceparent=str(callers_trace() or ""),
         ).with_warnings((*draft.notes, *warnings))
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:

@@ -56,6 +56,7 @@ from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S, CancelModeName, 
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES, Sequences
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition, Task, allowed_tasks
+from kubevnfm_lcm_api.lifecycle.core.traces import operation_span
 
 log = structlog.get_logger()
 
@@ -142,6 +143,7 @@ class Engine:
                 id=derived_id("advance", occ.id),
                 subject=occ.vnf_instance_id,
                 operationid=occ.id,
+                traceparent=str(operation_span(record)),
             )
             await self._insert(occ.id, document)
         finally:

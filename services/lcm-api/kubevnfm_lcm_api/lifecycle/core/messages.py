@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
+from kubevnfm_lcm_api.lifecycle.core.traces import operation_span, step_span
 
 StepEvent = Literal["started", "finished", "failed", "undoing", "undone"]
 _CANCEL_COMMANDS = cancel_commands()
@@ -58,6 +59,7 @@ class Messages:
             operationid=record.occ.id,
             stepid=planned.id,
             attempt=planned.attempt,
+            traceparent=str(step_span(record, planned)),
             deadline=sent_at + timedelta(seconds=planned.timeout_s),
         )
 
@@ -75,6 +77,7 @@ class Messages:
                 id=derived_id("cancel", sent.id),
                 subject=record.occ.vnf_instance_id,
                 operationid=record.occ.id,
+                traceparent=sent.traceparent,
             )
 
     def wake_up(self, record: OccurrenceRecord, now: datetime, *id_parts: str) -> Envelope[Message]:
@@ -86,6 +89,7 @@ class Messages:
             time=now,
             subject=record.occ.vnf_instance_id,
             operationid=record.occ.id,
+            traceparent=str(operation_span(record)),
         )
 
     def step_changed(
@@ -107,7 +111,7 @@ class Messages:
             duration_s=round((now - started).total_seconds(), 3) if started and ended else None,
             detail=planned.error.detail if planned.error is not None and state == "failed" else "",
         )
-        return _envelope(record, event, now)
+        return replace(_envelope(record, event, now), traceparent=str(step_span(record, planned)))
 
     def operation_changed(self, record: OccurrenceRecord, *, is_first: bool = False) -> Envelope[Message]:
         """Return the event about the operation's present state."""
@@ -157,4 +161,7 @@ class Messages:
 
 
 def _envelope(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
-    return Envelope(data=data, source=SOURCE, time=now, subject=record.occ.vnf_instance_id, operationid=record.occ.id)
+    occ, trace = record.occ, str(operation_span(record))
+    return Envelope(
+        data=data, source=SOURCE, time=now, subject=occ.vnf_instance_id, operationid=occ.id, traceparent=trace
+    )

@@ -54,6 +54,8 @@ class OccurrenceRecord(BaseModel):
     """The parts of the request that are not used; `occ` has the texts, as SOL003 does."""
     granting: Granting | None = None
     """The grant request and the NFVO's answers; None under the local policy."""
+    traceparent: str = ""
+    """The span of the caller that has asked for it (W3C Trace Context); empty: the caller has named none."""
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
@@ -78,6 +80,8 @@ class OccurrenceRecord(BaseModel):
             body["internal"]["revision"] = self.revision.model_dump(mode="json", by_alias=True, exclude_none=True)
         if self.granting is not None:
             body["internal"]["granting"] = self.granting.document(ring)
+        if self.traceparent:
+            body["internal"]["traceparent"] = self.traceparent
         if self.next_deadline is not None:
             # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
             body["internal"]["deadline"] = self.next_deadline
@@ -102,6 +106,7 @@ class OccurrenceRecord(BaseModel):
             # Earlier versions have stored the texts alone.
             warnings=tuple(internal.get("warnings") or body.get("warnings") or ()),
             granting=internal.get("granting"),
+            traceparent=internal.get("traceparent", ""),
         )
 
     def with_warnings(self, further: Sequence[RequestWarning]) -> Self:

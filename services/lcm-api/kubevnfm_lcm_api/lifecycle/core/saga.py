@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepS
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES, Sequences
 from kubevnfm_lcm_api.lifecycle.core.states import CancelPending, RollbackUnsupported, Task, allowed_tasks, next_state
 from kubevnfm_lcm_api.lifecycle.core.step import extended
+from kubevnfm_lcm_api.lifecycle.core.traces import operation_span
 
 CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
 REPLY_GRACE_S: Final = 120.0
@@ -154,7 +155,8 @@ class Saga:
             else _ended(step, StepState.UNDONE, now)
             for step in record.steps
         )
-        fresh = record.model_copy(update={"is_internal": True, "steps": steps}).with_occ(
+        trace = str(operation_span(record))  # it follows from the operation
+        fresh = record.model_copy(update={"is_internal": True, "steps": steps, "traceparent": trace}).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
         )
         entered = self._enter(fresh, "rollback", now)

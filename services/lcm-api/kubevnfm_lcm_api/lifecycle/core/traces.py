@@ -1,0 +1,31 @@
+"""The spans of an operation: each has ids derived from facts that are stored, so every process computes the same ones.
+
+A trace thus survives each crash: a step that is sent twice is one span, and none has a parent that was lost.
+"""
+
+from __future__ import annotations
+
+from kubevnfm_kit.traces import TraceContext, derived_span_id, derived_trace_id, read_traceparent
+
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
+
+
+def caller_of(record: OccurrenceRecord) -> TraceContext | None:
+    """Return the span of the caller in which the operation was asked for; None: the caller has named none."""
+    return read_traceparent(record.traceparent)
+
+
+def operation_span(record: OccurrenceRecord) -> TraceContext:
+    """Return the span of the operation: in the trace of its caller, else in one of its own."""
+    caller = caller_of(record)
+    trace_id = derived_trace_id("operation", record.occ.id) if caller is None else caller.trace_id
+    is_sampled = caller is None or caller.is_sampled
+    return TraceContext(trace_id, derived_span_id("operation", record.occ.id), is_sampled)
+
+
+def step_span(record: OccurrenceRecord, step: PlannedStep) -> TraceContext:
+    """Return the span of the present attempt of a step; its parent is that of the operation."""
+    operation = operation_span(record)
+    span_id = derived_span_id("step", record.occ.id, step.id, str(step.attempt))
+    return TraceContext(operation.trace_id, span_id, operation.is_sampled)
