@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import ssl
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from callers.documented import judge
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.tls import ClientTls
 from patience import until
@@ -65,6 +67,12 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, mongodb: M
             for service in SERVICES:
                 async with session.get(f"{six.url_of(service)}/health/live") as response:
                     assert response.status == 200
+                async with session.get(f"{six.url_of(service)}/health/ready") as response:
+                    judge("GET", "/health/ready", response.status, response.headers, raw := await response.read())
+                    states = {each["part"]: each["state"] for each in json.loads(raw)["parts"]}
+                    assert (response.status, states["store"], states["broker"]) == (200, "ready", "ready"), service
+                    assert {"disk", "sandbox", "parked-commands"} <= states.keys()
+                    assert ("infra-k8s" in states) == (service == "lcm-api")
                 with pytest.raises((aiohttp.ClientError, ConnectionError)):
                     await stranger.get(f"{six.url_of(service)}/health/live")
             me = {"Authorization": f"Basic {b64encode(f'op:{PASSWORD}'.encode()).decode()}"}

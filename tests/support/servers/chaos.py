@@ -13,6 +13,7 @@ from typing import Any, Final
 from callers.user import GRACEFUL, User, sample_body
 from clouds.holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, HeldLab, Hold
 from clouds.lab_process import LabControl
+from patience import until_true
 
 from servers.broker import dead_letters
 from servers.installations import Installation, SixInstallation
@@ -45,10 +46,16 @@ class Chaos:
         if target == BROKER:
             assert isinstance(self.installation, SixInstallation)
             await asyncio.to_thread(self.installation.rabbit.stop)
+            await until_true(self._names_the_broker)
             await asyncio.to_thread(self.installation.rabbit.start)
             return
         await asyncio.to_thread(self.installation.kill, target)
         self._down.add(target)
+
+    async def _names_the_broker(self) -> bool:
+        """Return whether the gateway says that the broker is away. It serves all the same."""
+        shown = (await self.user.call("GET", "/health/ready")).must(200).json
+        return ("broker", "failed") in {(each["part"], each["state"]) for each in shown["parts"]}
 
     async def mend(self) -> None:
         """Start the killed processes again; return when they are ready."""
