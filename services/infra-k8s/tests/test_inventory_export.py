@@ -7,16 +7,18 @@ import math
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.adapters.export_marks import EXPORTS
 from kubevnfm_infra_k8s.adapters.leases import HeldTerm
 from kubevnfm_infra_k8s.adapters.stored_exports import NoExport
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, StoredObjects
-from kubevnfm_infra_k8s.adapters.stored_links import StoredLinks
+from kubevnfm_infra_k8s.adapters.stored_links import LINKS, StoredLinks
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectExport, record_id
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_store.query import Filter, Query, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
@@ -184,6 +186,46 @@ async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: Expor
     await world.settled()
     assert len(world.aai.paths("vserver")) == 41
     assert world.aai.collisions == []
+
+
+async def test_a_link_that_is_refused_is_shown_and_tried_later(world: ExportWorld) -> None:
+    """MC-110: not again and again; once it changes, at once."""
+    link = a_link(name="bad")
+    world.aai.refused[f"l3-network/{link.id}"] = 400, 1000
+    link = await world.links.insert(link)
+    world.start()
+    await until_true(lambda: _is_refused(world, 1))
+    (failure,) = (await world.health()).failures
+    assert (failure.id, failure.tries) == (f"link:{link.id}", 1)
+    assert failure.again_at > rfc3339(world.clock.now() + timedelta(seconds=20))
+    world.aai.refused.clear()
+    await world.links.replace(link)
+    await world.settled()
+    assert len(world.aai.paths("l3-network")) == 1
+
+
+async def test_a_link_that_is_written_while_all_is_sent_again_is_exported_at_once(
+    world: ExportWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MC-110: what its writer has announced is not taken for a removal, which would be waited for until a minute has passed."""
+    link = a_link(name="young")
+    announced = asyncio.Event()
+    insert = world.store.insert
+
+    async def late(collection: str, *args: Any, **more: Any) -> Any:
+        if collection == LINKS:
+            announced.set()
+            await until_true(lambda: _all_is_marked(world))
+        return await insert(collection, *args, **more)
+
+    monkeypatch.setattr(world.store, "insert", late)
+    written = asyncio.create_task(world.links.insert(link))
+    await announced.wait()
+    world.start()
+    await written
+    async with asyncio.timeout(30):
+        await world.settled()
+    assert len(world.aai.paths("l3-network")) == 1
 
 
 async def test_a_403_for_everything_stops_the_export_with_the_reason(world: ExportWorld) -> None:
@@ -448,6 +490,11 @@ async def test_no_search_of_the_export_reads_all_objects(tmp_path: Path) -> None
 
 async def _is_refused(world: ExportWorld, count: int) -> bool:
     return (await world.health()).refused == count
+
+
+async def _all_is_marked(world: ExportWorld) -> bool:
+    resync = (await world.health()).resync
+    return resync is not None and resync.marked_at is not None
 
 
 async def _is_left(world: ExportWorld, count: int) -> bool:

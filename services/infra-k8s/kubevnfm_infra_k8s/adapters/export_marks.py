@@ -6,6 +6,8 @@ inventory finds it by, until A&AI has it no more. Links and features are marked 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -19,6 +21,7 @@ from kubevnfm_infra_k8s.domain.inventory.seen_object import is_placed
 
 EXPORTS: Final = "k8s_exports"
 _TRIES: Final = 50
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def is_gone(stored: Stored) -> bool:
@@ -78,26 +81,37 @@ class ExportMarks:
             left_vnf_id=left,
         )
 
-    async def announce(self, subject: Subject, subject_id: str, *, expected: int, is_lost: bool = False) -> None:
-        """Mark a link or features that are about to be written; ``expected``: the revision after that, 0 for a removal.
+    async def announce(self, subject: Subject, subject_id: str, *, expected: int) -> None:
+        """Mark a link or features that are about to be written; ``expected``: the revision after that, 0 for a removal."""
+        now = rfc3339(self._clock.now())
+        mark: JsonObject = {"expected": expected, "due": now, "announced_at": now}
+        await self._mark(subject, subject_id, new={**mark, "sent": {}, "since": now}, again=lambda _: mark)
 
-        ``is_lost``: A&AI may not have what it got, so all of it is sent.
-        """
+    async def send_again(self, subject: Subject, subject_id: str) -> None:
+        """Mark a link or features of which A&AI may have lost what it got, so all of it is sent."""
+        now = rfc3339(self._clock.now())
+        settled: JsonObject = {"expected": 0, "announced_at": rfc3339(_LONG_AGO)}
+
+        def again(stored: Stored) -> JsonObject:
+            # A writer that has announced a write may be about to do it. Nothing else is waited for.
+            announced = {} if "due" in stored.body else settled
+            # The ids stay: they remove from A&AI what has gone since.
+            return {"due": now, "sent": dict.fromkeys(stored.body["sent"], ""), **announced}
+
+        new: JsonObject = {"due": now, "sent": {}, "since": now, **settled}
+        await self._mark(subject, subject_id, new=new, again=again)
+
+    async def _mark(
+        self, subject: Subject, subject_id: str, *, new: JsonObject, again: Callable[[Stored], JsonObject]
+    ) -> None:
         doc = subject_doc(subject, subject_id)
         for _ in range(_TRIES):
-            now = rfc3339(self._clock.now())
-            mark: JsonObject = {"expected": expected, "due": now, "announced_at": now, "since": now}
             stored = await self._store.get(EXPORTS, doc)
             try:
                 if stored is None:
-                    await self._store.insert(
-                        EXPORTS, doc, {"subject": subject, "subject_id": subject_id, "sent": {}, **mark}
-                    )
+                    await self._store.insert(EXPORTS, doc, {"subject": subject, "subject_id": subject_id, **new})
                 else:
-                    mark["since"] = stored.body.get("since") or now
-                    if is_lost:
-                        # The ids stay: they remove from A&AI what has gone since.
-                        mark["sent"] = dict.fromkeys(stored.body["sent"], "")
+                    mark = {"since": stored.body.get("since") or new["since"], **again(stored)}
                     await self._store.update(EXPORTS, doc, mark, unset=["tries", "error"], if_revision=stored.revision)
             except (AlreadyExists, RevisionConflict):
                 continue

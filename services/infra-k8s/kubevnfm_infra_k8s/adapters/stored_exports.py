@@ -210,13 +210,12 @@ class StoredExports:
     async def _mark_subjects(self) -> None:
         # Those that were sent may be gone since.
         sent = await self._store.find(EXPORTS, Query(exclude=["sent"]))
-        links = {str(each.body["subject_id"]): 0 for each in sent if each.body.get("subject") == "link"}
+        links = {str(each.body["subject_id"]) for each in sent if each.body.get("subject") == "link"}
         found = await self._store.find(LINKS, Query(exclude=["spec", "metadata", "holders", "objects"]))
-        links |= {each.id: each.revision for each in found}
-        for link_id, revision in links.items():
-            await self._marks.announce("link", link_id, expected=revision, is_lost=True)
+        for link_id in sorted(links.union(each.id for each in found)):
+            await self._marks.send_again("link", link_id)
         for features in await self._store.find(FEATURES, Query()):
-            await self._marks.announce("features", features.id, expected=1, is_lost=True)
+            await self._marks.send_again("features", features.id)
 
     async def health(self) -> ExportHealth:
         state = await self._store.get(EXPORTS, _STATE)

@@ -18,6 +18,7 @@ from typing import Final
 import structlog
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.exporting import nodes
 from kubevnfm_infra_k8s.domain.exporting.nodes import Node, RegionKey
@@ -55,6 +56,14 @@ class _Round:
     accepted: int = 0
     """Objects."""
     denied: list[tuple[DueObject, AaiForbidden]] = field(default_factory=list)
+
+
+@dataclass
+class _Held:
+    """A link or features in work."""
+
+    due: DueSubject
+    """As it is stored now."""
 
 
 @dataclass
@@ -280,19 +289,20 @@ class Exporter:
                 await self.records.store_region(vim_id, key)
         return key
 
-    async def _subject(self, writer: NodeWriter, due: DueSubject) -> None:
-        work: Callable[[NodeWriter, DueSubject], Awaitable[None]] = (
-            self._link if due.subject == "link" else self._features
-        )
+    async def _subject(self, writer: NodeWriter, read: DueSubject) -> None:
+        held = _Held(read)
+        work: Callable[[NodeWriter, _Held], Awaitable[None]] = self._link if read.subject == "link" else self._features
         try:
-            await work(writer, due)
+            await work(writer, held)
         except (AaiAway, LeaseLost):
             raise
+        except RevisionConflict:
+            return  # marked again meanwhile: the next round reads it
         except Exception as error:  # A&AI refuses it, or the region does not say what its nodes have
             if isinstance(error, AaiForbidden):
                 await self.graph.check_allowed()
             self.refused += 1
-            reason = _reason(error)
+            due, reason = held.due, _reason(error)
             log.warning(
                 "export_refused",
                 subject=due.subject,
@@ -302,7 +312,8 @@ class Exporter:
             )
             await self.records.put_off_subject(due, reason, again_s=_pause_s(error, due.tries + 1))
 
-    async def _link(self, writer: NodeWriter, due: DueSubject) -> None:
+    async def _link(self, writer: NodeWriter, held: _Held) -> None:
+        due = held.due
         link = await self.records.link(due.subject_id)
         is_behind = link is not None and (due.expected == 0 or link.revision < due.expected)
         if due.is_young and (is_behind or (link is None and due.expected != 0)):
@@ -322,11 +333,12 @@ class Exporter:
         if due.sent.get(link.id) != digest:
             writer.forget(nodes.cloud_region(key))
             await writer.ensure(nodes.cloud_region(key))
-            due = await self.records.keep_sent(due, {**due.sent, link.id: ""})
+            held.due = due = await self.records.keep_sent(due, {**due.sent, link.id: ""})
             await writer.put(node)
         await self.records.settle_subject(due, {link.id: digest})
 
-    async def _features(self, writer: NodeWriter, due: DueSubject) -> None:
+    async def _features(self, writer: NodeWriter, held: _Held) -> None:
+        due = held.due
         key = await self._key(due.subject_id)
         if key is None:
             await self.records.settle_subject(due, {})
@@ -341,7 +353,7 @@ class Exporter:
         if changed or left:
             # Stored first, so that a capability that was sent is found again when it has gone.
             sent = {**due.sent, **{name: "" for name in wanted if name not in due.sent}}
-            due = await self.records.keep_sent(due, sent)
+            held.due = due = await self.records.keep_sent(due, sent)
         steps: list[Callable[[], Awaitable[Operation | None]]] = [partial(writer.change, node) for node in changed]
         steps += [partial(writer.removal, node) for node in left]
         for begin in range(0, len(steps), self.batch):
