@@ -67,7 +67,16 @@ class Parser(argparse.ArgumentParser):
             from kubevnfm_cli.nouns import NOUNS
 
             message = f"a noun expected: {', '.join(noun.name for noun in NOUNS)}"
-        raise UsageFault(f"{printable(message, 1000)}; see {self.prog} --help")
+        raise UsageFault(f"{printable(message, 1000)}{self._hint(message)}; see {self.prog} --help")
+
+    def _hint(self, message: str) -> str:
+        """Return the option that was meant, if the message is about one that is not known."""
+        from kubevnfm_cli.names import nearest
+
+        unknown = message.removeprefix("unrecognized arguments: ").partition(" ")[0].partition("=")[0]
+        is_option = unknown != message and unknown.startswith("--")
+        near = nearest(unknown, self._option_string_actions) if is_option else None
+        return f"; did you mean {near}?" if near else ""
 
 
 class Call:

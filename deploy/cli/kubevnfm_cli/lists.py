@@ -10,6 +10,7 @@ from urllib.parse import quote
 from kubevnfm_cli.faults import Fault, Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject, objects
+from kubevnfm_cli.names import nearest
 from kubevnfm_cli.nouns import WORDS, Noun
 from kubevnfm_cli.terminal import printable
 
@@ -20,6 +21,8 @@ LEAST_TO_END: Final = 8
 """For what cannot be undone: an id can begin with a name such as ``cafe`` or ``db01``."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHOWN: Final = 10
+_COMPARED: Final = 100
+"""Things whose names are compared with one that is not known: one page of a list."""
 ALL: Final = 10_000_000
 _MOST_PAGES: Final = 10_000
 """A list whose pages are empty has an end too."""
@@ -120,8 +123,19 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
         short = f" (at least {least} characters of it)" if len(text) < least else ""
         named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub", "alarm") else ""
         begun = "an id that begins so" if named else f"an id that begins with {printable(text)}"
-        raise Refused(404, f"no {noun.name} has {named}{begun}{short}; kubevnfm get {noun.name} lists what there is")
+        way = _near(gateway, noun, text) or f"; kubevnfm get {noun.name} lists what there is"
+        raise Refused(404, f"no {noun.name} has {named}{begun}{short}{way}")
     return _only(text, found)
+
+
+def _near(gateway: Gateway, noun: Noun, text: str) -> str:
+    """Return the end of a message about a name that is not known: the nearest one among the newest things; "" if none is."""
+    try:
+        rows = read_list(gateway, noun, {}, _COMPARED).items
+    except Fault:  # the message is about the name
+        return ""
+    near = nearest(text, [str(name) for row in rows if (name := noun.name_of(row))])
+    return f"; did you mean {printable(near)}?" if near else ""
 
 
 def named(gateway: Gateway, noun: Noun, text: str) -> str | None:

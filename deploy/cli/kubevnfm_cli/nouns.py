@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.json_types import JsonObject, objects, part
+from kubevnfm_cli.names import nearest
 from kubevnfm_cli.output import Column, Table
 from kubevnfm_cli.terminal import printable
 
@@ -406,5 +407,7 @@ def noun_of(word: str) -> Noun:
     """Return the noun of a word. Raises UsageFault."""
     found = WORDS.get(word.lower())
     if found is None:
-        raise UsageFault(f"{printable(word)}: one of {', '.join(noun.name for noun in NOUNS)} expected")
+        near = nearest(word, WORDS)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageFault(f"{printable(word)}: one of {', '.join(noun.name for noun in NOUNS)} expected{hint}")
     return found

@@ -80,7 +80,9 @@ async def test_a_vnf_by_the_command_line_alone_from_its_creation_to_its_end(vm: 
     tree = (await run(vm, "describe", "vnf", "web")).out
     assert tree.splitlines()[0].startswith("✓ ")
     assert "web" in tree
-    assert (await run(vm, "instantiate", "web", "-f", str(REQUEST))).code == 6
+    ran = await run(vm, "instantiate", "web", "-f", str(REQUEST))
+    assert (ran.code, ran.err.endswith("NOT_INSTANTIATED expected: terminate it first\n")) == (6, True)
+    assert (await run(vm, "why", "wbe")).err.endswith("; did you mean web?\n")
     renamed = await run(vm, "modify", "web", "--name", "web2", "--wait")
     assert renamed.code == 0
     ended = await run(vm, "terminate", "web2", "--wait", "-o", "jsonpath={.operation} {.state}")
@@ -233,8 +235,14 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("operate", "absent"), 2, "start or stop expected"),
         (("modify", "absent"), 2, "nothing to modify"),
         (("create", "vnf"), 2, "--package PKG or --vnfd ID expected"),
-        (("create", "vim", "--name", "x"), 2, "-f FILE expected"),
+        (("create", "vim", "--name", "x"), 2, "-f FILE expected; kubevnfm explain vim shows its fields"),
         (("create", "thing"), 2, "one of vnf, op, pkg"),
+        (("get", "vmi"), 2, "expected; did you mean vim?"),
+        (
+            ("instantiate", "absent", "--flavor=x"),
+            2,
+            "--flavor=x; did you mean --flavour?; see kubevnfm instantiate --help",
+        ),
         (("get",), 2, "a noun expected: vnf, op, pkg"),
         (("delete", "alarm", "6f1c"), 2, "are not deleted"),
         (("create", "alarm"), 2, "raises them"),

@@ -51,7 +51,7 @@ def run(call: Call) -> int:
             "an operation is started by instantiate, scale, heal, operate, change-package, modify or terminate"
         )
     elif any(getattr(given, name) for name in _FLAGS) or (given.file is None and noun.name != "pkg"):
-        raise UsageFault(f"create {noun.name}: -f FILE expected")
+        raise UsageFault(f"create {noun.name}: -f FILE expected; kubevnfm explain {noun.name} shows its fields")
     if given.dry_run and noun.name != "vnf":
         raise UsageFault(f"create {noun.name}: --dry-run is for vnf")
     reply = call.gateway.call("POST", lists.changed_path(noun), _wrapped(noun, body), query=dry_run_query(call))

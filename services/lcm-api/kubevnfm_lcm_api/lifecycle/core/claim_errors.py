@@ -1,8 +1,11 @@
-"""Why an operation cannot claim its VNF instance."""
+"""Why an operation cannot claim its VNF instance, or is refused in its state."""
 
 from __future__ import annotations
 
 from kubevnfm_kit.errors import Conflict
+from kubevnfm_sol.lcm import InstantiationState
+
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 
 class OperationRunning(Conflict, code="operation-running"):
@@ -25,3 +28,9 @@ class InstanceChanged(Conflict):
 
     def __init__(self) -> None:
         super().__init__("the VNF instance was changed by another request meanwhile: try again")
+
+
+def wrong_state(record: InstanceRecord, expected: InstantiationState) -> Conflict:
+    """Return why what needs the other state is refused, and how the instance comes to it."""
+    first = "instantiate" if expected is InstantiationState.INSTANTIATED else "terminate"
+    return Conflict(f"the VNF instance is {record.vnf.instantiation_state}; {expected} expected: {first} it first")

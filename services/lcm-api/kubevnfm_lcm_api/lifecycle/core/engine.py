@@ -39,7 +39,7 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core import problems
-from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
+from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning, wrong_state
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import after_operation
@@ -156,7 +156,7 @@ class Engine:
         if running is not None:
             raise running
         if instance.vnf.instantiation_state is not expected:
-            raise Conflict(f"the VNF instance is {instance.vnf.instantiation_state}; {expected} expected")
+            raise wrong_state(instance, expected)
 
     async def refusal(self, draft: Draft) -> Conflict | None:
         """Return why the operation must not begin, because of what other instances use or delete; None if it may."""

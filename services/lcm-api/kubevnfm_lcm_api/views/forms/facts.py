@@ -20,6 +20,7 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo
 from kubevnfm_sol.vim import long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.containers.ordering import order_in
+from kubevnfm_lcm_api.lifecycle.core.claim_errors import wrong_state
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import TaskUnsupported
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
@@ -141,7 +142,7 @@ async def _user_data_inputs(on: RequestServices, package_id: str, files: frozens
 def check_task(on: RequestServices, record: InstanceRecord, task: str) -> None:
     """Raise TaskUnsupported for a task that the instance does not have, Conflict if it is not INSTANTIATED."""
     if record.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
-        raise Conflict(f"the VNF instance is {record.vnf.instantiation_state}; INSTANTIATED expected")
+        raise wrong_state(record, InstantiationState.INSTANTIATED)
     if task != "terminate" and task not in record.internals.tasks:
         raise TaskUnsupported(task, on.kind_of(record).why_unsupported(record, task))
 

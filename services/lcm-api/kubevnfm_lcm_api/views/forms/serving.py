@@ -7,12 +7,13 @@ import json
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
+from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_sol.lcm import InstantiationState
 
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
+from kubevnfm_lcm_api.lifecycle.core.claim_errors import wrong_state
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.views.causes.wording import line
@@ -61,7 +62,7 @@ async def show(request: web.Request) -> web.Response:
         if operation != "change_vnfpkg":
             check_package(record, package_id)
         if operation == "instantiate" and record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
-            raise Conflict("the VNF instance is INSTANTIATED; NOT_INSTANTIATED expected")
+            raise wrong_state(record, InstantiationState.NOT_INSTANTIATED)
         if operation not in _WITHOUT_INSTANCE | _ANY_STATE:
             check_task(on, record, operation)
     is_first = operation == "instantiate"
