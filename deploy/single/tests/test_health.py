@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 from callers.documented import judge
 from callers.users import basic
 from contracts.sandbox_kernel import needs_confinement
@@ -62,7 +63,7 @@ async def test_a_machine_that_cannot_says_at_start_and_in_its_health_what_it_doe
 
 
 async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_path: Path) -> None:
-    """MC-136: all of them at the gateway, each once, with the type of the page; the alerts use no others."""
+    """MC-136: all of them at the gateway, each once, with the type of the page; each alert finds its metrics and its heading."""
     users = tmp_path / "users.toml"
     users.write_text(f'[users.prometheus]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("p")}"\n')
     settings = Settings(port=0, data_dir=tmp_path / "data", auth_modes=("basic",), auth_users_file=users)
@@ -76,10 +77,25 @@ async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_
             judge("GET", METRICS, answer.status, answer.headers, raw)
             assert (answer.status, answer.content_type) == (200, "text/plain")
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        async with session.get(f"{node.url}/made-up/{'x' * 100}") as unknown:
+            assert unknown.status == 404
+        async with session.request("PROPFIND", node.url) as unknown:
+            assert unknown.status == 405
+        async with session.get(f"{node.url}{METRICS}", headers=basic("prometheus", "p")) as answer:
+            again = (await answer.text()).splitlines()
+    page, counted = PAGE.read_text(), "kubevnfm_http_requests_total"
+    assert f'{counted}{{method="GET",route="{METRICS}",status="4xx"}} 1.0' in again
+    assert f'{counted}{{method="GET",route="{METRICS}",status="2xx"}} 1.0' in again
+    assert f'{counted}{{method="GET",route="none",status="4xx"}} 1.0' in again
+    assert "kubevnfm_http_requests_running 1.0" in again
+    assert f'{counted}{{method="other",route="none",status="4xx"}} 1.0' in again
+    assert not any("made-up" in line or "PROPFIND" in line for line in again)
     families = list(text_string_to_metric_families(raw.decode()))
     served = {f"{each.name}{'_total' * (each.type == 'counter')}": each.type for each in families}
     assert len(served) == len(families)
-    assert served == dict(re.findall(r"^\| `(kubevnfm_\w+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE))
-    used = {name.removesuffix("_bucket") for name in re.findall(r"kubevnfm_\w+", RULES.read_text())}
-    assert used
-    assert used <= served.keys()
+    assert served == dict(re.findall(r"^\| `((?:kubevnfm|process)_\w+)` \| (\w+) \|", page, re.MULTILINE))
+    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    named = re.findall(r"\b(?:kubevnfm|process)_\w+", "".join(rule["expr"] for rule in rules))
+    assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in named} <= served.keys()
+    headings = [f"docs/monitoring.md#{each.lower()}" for each in re.findall(r"^### (\w+)$", page, re.MULTILINE)]
+    assert [rule["annotations"]["runbook"] for rule in rules] == headings

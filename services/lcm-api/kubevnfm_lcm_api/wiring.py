@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import version
 from typing import Any, Final
 
 from kubevnfm_access.openid import OpenId
@@ -27,6 +28,7 @@ from kubevnfm_lcm_api.faults import wiring as faults
 from kubevnfm_lcm_api.faults.http.view import AlarmSearch
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
+from kubevnfm_lcm_api.gateway.request_metrics import RequestMetrics
 from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
 from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
@@ -152,18 +154,19 @@ async def lcm_api(
             partial(add_vnf_events, instance_events=stream_instance),
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
-            *([] if metrics is None else [partial(add_metrics, metrics=metrics)]),  # None: each process has its own
+            partial(add_metrics, own=(counts := RequestMetrics(version("kubevnfm-lcm-api"))), others=metrics),
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
         parts = siblings.beside(backends.health.parts)
         app = make_app(apis, asked, parts, backends.states, gate=access.gate, proxies=way, sessions=sessions)
+        counts.add_to(app)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
             ends.watching(backends.bus),
             siblings.watching(backends.bus),
-            background(groups=groups.run(), **rest),
+            background(groups=groups.run(), event_loop=counts.watch_event_loop(), **rest),
             serving(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
             ) as port,

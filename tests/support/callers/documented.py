@@ -111,7 +111,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(vnf_events.add_to, instance_events=nothing),
         partial(views.add_to, services=nothing),
         partial(page.add_to, sessions=nothing, ways=()),
-        partial(metrics.add_to, metrics=nothing),
+        partial(metrics.add_to, own=nothing, others=None),
         *more,
     ]
     return make_app(subjects, nothing, healthy, {}, gate=Gate([]), proxies=Proxies())

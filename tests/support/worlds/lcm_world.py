@@ -513,13 +513,6 @@ class TwinVolumes:
         return True
 
 
-class NoMetrics:
-    """`Metrics` of services that have none."""
-
-    async def text(self) -> str:
-        return ""
-
-
 class TwinLogs:
     """A stand-in for the output of machines that mgmt-executor stores."""
 
@@ -803,7 +796,6 @@ async def lcm_world(
                     multicloud=MultiCloudServices(
                         regions, links, volumes, inventory, dry_runs, SimpleVerdicts(), charts, checks
                     ),
-                    metrics=NoMetrics(),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

@@ -56,6 +56,11 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
             assert allowed - {"HEAD"} == defined, path
             if not path.startswith("/v1.0/"):
                 answer.problem(405)
+    # This gateway is a process of its own: it has its own metrics, and no route of them has an id.
+    metrics = (await world.call("GET", "/kubevnfm/v1/metrics", headers={})).must(200).raw.decode()
+    assert 'kubevnfm_http_requests_total{method="GET",route="none",status="4xx"}' in metrics
+    assert UNKNOWN not in metrics
+    assert "kubevnfm_region" not in metrics
 
 
 NOT_BUILT: Final = (
