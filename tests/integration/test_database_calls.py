@@ -71,6 +71,7 @@ WITHOUT_INDEX = {
 }
 """The searches of MongoDB that no index answers whole, in order."""
 ELSEWHERE = {
+    "alarms by internal.root _id",  # before the alarm of a VIM is shown
     "group_operations by id _id",  # before a group operation is worked on
     "notifications by vnfLcmOpOccId _id",  # before a grant is requested of an NFVO
     # ONAP's paths, which are off here: `tests/multicloud/test_onap_*.py` of lcm-api
@@ -233,7 +234,7 @@ async def search_everything(world: World) -> None:
         (await world.packages("GET", query)).must(200)
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
-        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "packages", "packages?name=v",
+        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "alarms", "alarms?state=OPEN", "alarms?severity=MAJOR&state=OPEN", "packages", "packages?name=v",
         "packages?state=ONBOARDED", f"packages?vnfdId={package['vnfdId']}",
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)

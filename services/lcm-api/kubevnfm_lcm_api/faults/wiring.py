@@ -31,7 +31,7 @@ INDEXES = {
     alarms.COLLECTION: [
         Index(["alarmRaisedTime"]),
         Index(["managedObjectId"]),
-        Index(["alarmClearedTime"], sparse=True),
+        Index(["alarmClearedTime"]),
         Index([alarms.OPEN], unique=True),
         Index([alarms.OPEN], sparse=True),
         Index([alarms.ROOT], sparse=True),
