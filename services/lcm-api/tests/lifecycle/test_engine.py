@@ -283,9 +283,19 @@ def spans(world: EngineWorld) -> dict[tuple[str, str, int], set[str]]:
     found = dict[tuple[str, str, int], set[str]]()
     for each in [*world.twins.commands, *world.twins.answers.values()]:
         found.setdefault((each.operationid, each.stepid, each.attempt), set()).add(each.traceparent)
-    traces = [read_traceparent(one) for (one,) in found.values()]
-    assert len({each.span_id for each in traces if each is not None}) == len(found)
-    assert len({each.trace_id for each in traces if each is not None}) == len({operation for operation, *_ in found})
+    traces = dict[str, set[str]]()
+    seen = set[str]()
+    for (operation, *_), (one,) in found.items():
+        span = read_traceparent(one)
+        assert span is not None
+        seen.add(span.span_id)
+        traces.setdefault(operation, set()).add(span.trace_id)
+    assert len(seen) == len(found)
+    asked_for = [each for operation, each in traces.items() if operation.startswith("op-")]
+    assert all(len(each) == 1 for each in traces.values())
+    assert len(set[str]().union(*asked_for)) == len(asked_for)
+    # A clean-up stays in the trace of the operation whose remains it removes.
+    assert set[str]().union(*traces.values()) == set[str]().union(*asked_for)
     return found
 
 
