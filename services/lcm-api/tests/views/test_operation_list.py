@@ -169,6 +169,6 @@ async def test_a_page_costs_what_it_has(world: World, monkeypatch: pytest.Monkey
     operations = [count for collection, count in read if collection == "vnf_lcm_op_occs"]
     # Four states; then the last runs of the one plan.
     assert (sorted(operations[:4]), operations[4:]) == ([0, 0, 0, 4], [5])
-    # The alarms of the operations are looked at meanwhile, by no request.
+    # A task of its own reads alarms and subscriptions meanwhile, and no request does.
     others = [name for name, _ in read if name not in {"vnf_lcm_op_occs", "alarms", "subscriptions"}]
     assert others == ["operation_progress"]
