@@ -28,6 +28,7 @@ from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
 from packages.package_variants import OTHER_CNF, variant
+from patience import until
 from worlds.lcm_builders import ANSWERS
 from worlds.lcm_world import RING, FragileStore, Storage
 from worlds.multicloud_world import FILES, FOLDER, ORDER, PASSWORD, VNFS, Gateway, a_gateway
@@ -438,8 +439,14 @@ async def test_a_removal_ends_once_if_the_process_ends_between_its_two_writes(tm
         made = (await gateway.bring_up()).must(201).json
         (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).must(204)
         assert _LosesAnEnd.moments[:2] == ["deleted", "lost"]
-        (end,) = [each for each in world.changes if (each.operation, each.state) == ("TERMINATE", "COMPLETED")]
-        assert end.vnf_instance_id == made["vnf_id"]
+
+        async def ends() -> list[str]:
+            return [each.vnf_instance_id for each in world.changes if (each.operation, each.state) == ended]
+
+        # The answer may come before the event that says it.
+        ended = ("TERMINATE", "COMPLETED")
+        await until(ends)
+        assert await ends() == [made["vnf_id"]]
         assert world.twins.asked().count("infra.k8s.delete_objects") == 1
         (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).problem(404)
 
