@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Final
 
 import requests
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads, reason_of
@@ -215,12 +215,13 @@ class HeatStacks:
         query = {"nested_depth": _DEEPEST, "limit": _NEWEST_EVENTS, "sort_dir": "desc"}
         response = await self._heat("GET", f"{_path(stack)}/events", query=query, fine=frozenset({404}))
         events = response.json().get("events", ()) if response.ok else ()
-        last_at, now = _moment(events[0].get("event_time")) if events else None, response.headers.get("Date")
+        last_at = _moment(events[0].get("event_time")) if events else None
+        now = read_http_date(response.headers.get("Date") or "")
         failure, in_work = _present_work(events, stack)
         return StackNews(
             failure=await self._failure(failure) if failure is not None else "",
             last_at=last_at,
-            silent_s=(parsedate_to_datetime(now) - last_at).total_seconds() if last_at and now else 0.0,
+            silent_s=(now - last_at).total_seconds() if last_at and now else 0.0,
             in_work=in_work,
         )
 
