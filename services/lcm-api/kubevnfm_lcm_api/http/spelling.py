@@ -103,7 +103,7 @@ def _meant(name: str, known: frozenset[str]) -> str | None:
 def _alike(known: frozenset[str]) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]]]:
     """Return the known names as they are compared, and by their first and last characters.
 
-    A request may have hundreds of thousands of names: each is compared with few. One edit leaves one end of a known name as it is.
+    A request may have 50,000 names: each is compared with few. One edit leaves one end of a known name as it is.
     """
     by_end: dict[str, list[str]] = {}
     for one in known:
