@@ -13,6 +13,7 @@ import pytest
 from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import MARKER, NEWEST, TASKS_SINCE, interface_of, read_script
@@ -112,6 +113,51 @@ async def test_a_script_that_cannot_have_the_interface_is_not_run_though_it_is_a
         await read_script(_Package(script), OwnFiles(), a_cluster(x_install_script="package"))
     assert refused.value.field == f"{ROOT}/x_install_script"
     assert reason in str(refused.value)
+
+
+SEEN_FROM_A_MASTER = [
+    ('echo \'{"health":"false","reason":"RAFT NO LEADER"}\'', "fd00::11:2380", "", "etcd cannot work (RAFT NO LEADER): its members on m2, m3 do not answer"),
+    ("exit 7", "", "", "etcd does not run on this machine: nothing listens at http://[::1]:2381"),
+    ("exit 28", "", "", "kube-apiserver does not run on this machine"),
+    ("echo '{}'", "", "2026-11-28T05:00:00Z stderr F Error: unknown flag: --x\n", "kube-apiserver does not run on this machine: unknown flag: --x"),
+    ("echo '{}'", "fd00::11:6443", "", "the virtual address fd00::1 does not answer: on this machine, haproxy does not run"),
+    ("echo '{}'", "fd00::11:6443 fd00::1:16443", "", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("health", "listening", "log", "fault"), SEEN_FROM_A_MASTER)
+def test_a_master_says_why_the_api_of_its_cluster_is_away(
+    tmp_path: Path, health: str, listening: str, log: str, fault: str
+) -> None:
+    """SEQ-005: from below, as each part needs the one before; the addresses are IPv6."""
+    programs = {
+        "kubectl": "exit 1",
+        "curl": f"[[ ${{*: -1}} == 'http://[::1]:2381/health' ]] || exit 99; {health}",
+        "timeout": f'[[ " {listening} " == *" $5:$6 "* ]]',  # 2 bash -c ... ADDRESS PORT
+        "systemctl": "[[ $3 == keepalived ]]",
+    }
+    for name, text in programs.items():
+        file = tmp_path / "bin" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"#!/bin/bash\n{text}\n")
+        file.chmod(0o755)
+    pods = "var/log/pods/kube-system_kube-apiserver-m1_1/kube-apiserver/4.log"
+    files = {
+        "etc/kubernetes/admin.conf": "    server: https://[fd00::1]:16443\n",
+        "etc/kubernetes/manifests/etcd.yaml": "    - --listen-metrics-urls=http://[::1]:2381\n",
+        "etc/kubernetes/manifests/kube-apiserver.yaml": "    - --advertise-address=fd00::11\n",
+        "etc/haproxy/haproxy.cfg": "".join(f"  server m{n} [fd00::1{n}]:6443\n" for n in (1, 2, 3)),
+        **({pods: log} if log else {}),
+        "p.env": "TIMEOUT_S=0\n",
+    }
+    for place, text in files.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(text)
+    arguments = ("facts", "--params", str(tmp_path / "p.env"), "--result", str(tmp_path / "r.json"))
+    ran = run(*arguments, sysroot=tmp_path, path=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert ran.returncode == 1
+    said = "the API server at https://[fd00::1]:16443 does not answer within 0 s" + (f": {fault}" if fault else "")
+    assert read_foreign((tmp_path / "r.json").read_bytes())["error"] == said
 
 
 def test_shellcheck_finds_nothing() -> None:

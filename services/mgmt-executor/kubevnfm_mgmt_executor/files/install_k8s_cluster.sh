@@ -641,7 +641,10 @@ END
 }
 
 # shellcheck disable=SC2016 # the inner shell's own arguments
-accepts() { timeout "${3:-5}" bash -c '</dev/tcp/$0/$1' "$1" "$2"; } # ADDRESS PORT [SECONDS]
+accepts() { # ADDRESS PORT [SECONDS]; without the brackets of an IPv6 address, which bash would take for a name
+  local address=${1#[}
+  timeout "${3:-5}" bash -c '</dev/tcp/$0/$1' "${address%]}" "$2"
+}
 
 balance() {
   local text host port interface='' prefix=''
@@ -844,20 +847,20 @@ api_answers() { kubectl_ get --raw /readyz || explain api_fault; }
 await_api() {
   local why
   if await "$TIMEOUT_S" api_answers; then return 0; fi
-  why=$(api_fault)
+  why=$(api_fault) || true
   die "the API server at $(server) does not answer within $TIMEOUT_S s${why:+: $why}"
 }
 
 explain() { # FUNCTION: fails, with what it prints as the last line of the error
   local why
-  why=$("$1")
+  why=$("$1") || true
   if [[ -n $why ]]; then printf '%s\n' "$why" >&2; fi
   return 1
 }
 
-# From below: each part needs the one before.
+# From below: each part needs the one before. Errors of its commands do not count: what they would show is not known then.
 api_fault() { # prints why the API of the cluster does not answer, as far as this machine, a master, shows it
-  local manifests=$root/etc/kubernetes/manifests part why others='' word name address rest silent='' own url host port
+  local manifests=$root/etc/kubernetes/manifests part why code=0 others='' word name address rest silent='' own url host port
   if [[ ! -d $manifests ]]; then return 0; fi
   why=$(kubelet_fault)
   if [[ -n $why ]]; then printf '%s\n' "$why" && return 0; fi
@@ -866,7 +869,11 @@ api_fault() { # prints why the API of the cluster does not answer, as far as thi
       printf '%s does not run on this machine: %s is missing\n' "$part" "${manifests#"$root"}/$part.yaml" && return 0
     fi
   done
-  why=$(curl -s -m 3 --noproxy '*' http://127.0.0.1:2381/health 2>/dev/null) || true
+  url=$(sed -nE 's/^ *- --listen-metrics-urls=([^, ]+).*/\1/p' "$manifests/etcd.yaml" 2>/dev/null)
+  why=$(curl -gs -m 3 --noproxy '*' "$url/health" 2>/dev/null) || code=$?
+  if [[ -n $url ]] && ((code == 7)); then # of curl: no connection
+    printf 'etcd does not run on this machine: nothing listens at %s\n' "$url" && return 0
+  fi
   if [[ $why == *'"health":"false"'* ]]; then
     if [[ -s $balancer_conf ]]; then others=$(<"$balancer_conf"); fi
     while read -r word name address rest; do
@@ -876,14 +883,14 @@ api_fault() { # prints why the API of the cluster does not answer, as far as thi
     why=${why##*'"reason":"'}
     printf 'etcd cannot work (%s)%s\n' "${why%%\"*}" "${silent:+: its members on $silent do not answer}" && return 0
   fi
-  own=$(sed -nE 's/^ *- --advertise-address=//p' "$manifests/kube-apiserver.yaml")
+  own=$(sed -nE 's/^ *- --advertise-address=//p' "$manifests/kube-apiserver.yaml" 2>/dev/null)
   if [[ -z $own ]]; then return 0; fi
   if ! accepts "$own" 6443 2 2>/dev/null; then
     why=$(find "$root/var/log/pods" -path '*_kube-apiserver-*' -name '*.log' 2>/dev/null | sort -V | tail -n 1)
     if [[ -n $why ]]; then why=$(sed -nE 's/^[^ ]+ std(err|out) F ([EF][0-9]{4} [^]]*\] |Error: )//p' "$why" | tail -n 1); fi
     printf 'kube-apiserver does not run on this machine%s\n' "${why:+: ${why:0:300}}" && return 0
   fi
-  url=$(server) host=${url#https://} port=${host##*:} host=${host%:*}
+  url=$(server) host=${url#https://} port=${host##*:} host=${host%:*} host=${host#[} host=${host%]}
   if [[ $url != https://* || ! -s $balancer_conf ]] || accepts "$host" "$port" 2 2>/dev/null; then return 0; fi
   why=
   for part in keepalived haproxy; do
