@@ -270,6 +270,11 @@ def test_refused_credentials_of_the_cloud_are_permanent_after_a_minute(since_s: 
     verdict = judge(body, Observation(now=NOW))
     assert verdict.status is status
     assert verdict.again_in_s == (50.0 if status is WAIT else None)
+    # A moment that is none in UTC says nothing about the age.
+    body = with_condition(
+        NEW_INFRA, "OpenStackAuthenticationSucceeded", "False", lastTransitionTime="0001-01-01T00:00:00+10:00"
+    )
+    assert judge(body, Observation(now=NOW)).again_in_s == 60.0
 
 
 def test_one_reader_finds_the_conditions_of_both_contracts() -> None:

@@ -138,6 +138,12 @@ def test_an_object_with_a_wrong_type_is_refused_or_read(body: dict[str, Any]) ->
     reasons = [reason for other in variants(body) if (reason := refusal(other)) is not None]
     assert len(reasons) > 20
     assert all(" expected" in reason for reason in reasons)
+    # Ages are reckoned from them in UTC, in which these moments are none.
+    for moment in ("0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00"):
+        for name in ("creationTimestamp", "deletionTimestamp"):
+            refused = refusal({**body, "metadata": {**METADATA, name: moment}})
+            assert refused is not None
+            assert refused.endswith("a time expected")
 
 
 def test_what_the_api_defines_is_accepted() -> None:

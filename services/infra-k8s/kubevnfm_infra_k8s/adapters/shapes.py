@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, OBJECT, Body, field_at, group_of
@@ -31,10 +31,13 @@ def _is_object(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
+    """Return whether it is a moment with a zone, which has a form in UTC: those of the years 1 and 9999 may have none."""
     try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except (TypeError, ValueError):
+        moment = datetime.fromisoformat(value)
+        moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         return False
+    return moment.tzinfo is not None
 
 
 def _are_texts(value: Any) -> bool:

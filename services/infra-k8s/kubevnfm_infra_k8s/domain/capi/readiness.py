@@ -70,7 +70,7 @@ def _refused_by_cloud(body: Body, seen: Observation) -> Verdict | None:
 def _age_s(since: str, seen: Observation) -> float:
     try:
         return (seen.now - datetime.fromisoformat(since).astimezone(UTC)).total_seconds()
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter: a moment of the year 1 or 9999 that is none in UTC
         return 0.0
 
 

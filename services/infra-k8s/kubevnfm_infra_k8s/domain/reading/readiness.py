@@ -267,12 +267,10 @@ def trouble_of_pod(body: Body) -> str | None:
     return None
 
 
-def age_s(body: Body, now: datetime) -> float:
-    """Return the time since the API server has created the object."""
-    created = field_at(body, "metadata", "creationTimestamp")
-    if not created:
-        return 0.0
-    return (now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
+def age_s(body: Body, now: datetime, since: str = "creationTimestamp") -> float:
+    """Return the time since this moment of the object's metadata; 0 if it has none."""
+    moment = field_at(body, "metadata", since)
+    return (now - datetime.fromisoformat(str(moment)).astimezone(UTC)).total_seconds() if moment else 0.0
 
 
 def _job(body: Body, _: Observation) -> Verdict:

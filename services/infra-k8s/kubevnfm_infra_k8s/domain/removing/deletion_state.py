@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_cluster
 from kubevnfm_infra_k8s.domain.objects import OF_KUBERNETES, Body, ObjectKey, conditions, field_at
-from kubevnfm_infra_k8s.domain.reading.readiness import in_words, last_condition
+from kubevnfm_infra_k8s.domain.reading.readiness import age_s, in_words, last_condition
 
 _NAMESPACE: Final = ("", "Namespace")
 _LATE_S: Final = 10.0
@@ -59,12 +59,6 @@ def silence_of_node(body: Body, now: datetime) -> str:
     """Return for how long the end of a pod that is being deleted is not confirmed; "" if it may take its time, or is on no node."""
     node = field_at(body, "spec", "nodeName")
     # The time of its deletion is that at which its period of grace is over.
-    if not node or age_of_deletion_s(body, now) < _LATE_S:
+    if not node or age_s(body, now, "deletionTimestamp") < _LATE_S:
         return ""
     return f"its node {node} does not confirm its end since {field_at(body, 'metadata', 'deletionTimestamp')}"
-
-
-def age_of_deletion_s(body: Body, now: datetime) -> float:
-    """Return for how long the object is being deleted; 0 if it is not."""
-    since = field_at(body, "metadata", "deletionTimestamp")
-    return (now - datetime.fromisoformat(str(since)).astimezone(UTC)).total_seconds() if since else 0.0

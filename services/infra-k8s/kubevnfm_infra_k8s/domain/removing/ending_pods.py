@@ -13,8 +13,9 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_infra_k8s.domain.objects import WORKLOADS, Body, ObjectKey, name_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
+from kubevnfm_infra_k8s.domain.reading.readiness import age_s
 from kubevnfm_infra_k8s.domain.reading.vdus import owned_parts
-from kubevnfm_infra_k8s.domain.removing.deletion_state import age_of_deletion_s, pod_obstacle, silence_of_node
+from kubevnfm_infra_k8s.domain.removing.deletion_state import pod_obstacle, silence_of_node
 
 LOOK_EVERY_S: Final = 5.0
 """A pod that stays changes nothing in its workload. Most pods end sooner than this."""
@@ -37,7 +38,7 @@ class EndingPods:
         late = {
             key: body
             for key, body in deleted.items()
-            if key.group_kind in WORKLOADS | {_JOB} and age_of_deletion_s(body, now) >= LOOK_EVERY_S
+            if key.group_kind in WORKLOADS | {_JOB} and age_s(body, now, "deletionTimestamp") >= LOOK_EVERY_S
         }
         looked = asyncio.get_running_loop().time()
         if late and (is_last or self._read_at is None or looked - self._read_at >= LOOK_EVERY_S):
