@@ -519,4 +519,12 @@ MACHINES: Final = (
         "Machine master136 was not booted with systemd, which the installation needs.",
         "Machine master136",
     ),
+    Case(
+        "a bus that is away on a machine with systemd",
+        "mgmt-driver-failed",
+        "node master136: task prepare: hostnamectl set-hostname master136 ended with exit code 1; its last output:\n| Failed to connect to bus: No such file or directory",
+        "machine-task-failed",
+        'The task prepare on machine master136 failed: hostnamectl set-hostname master136 ended with exit code 1: "Failed to connect to bus: No such file or directory".',
+        "Machine master136",
+    ),
 )

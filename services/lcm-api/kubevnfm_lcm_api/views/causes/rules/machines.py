@@ -136,7 +136,8 @@ MACHINES: Final = (
         "systemd-missing",
         "{machine} was not booted with systemd, which the installation needs.",
         "Use an image of a supported distribution that boots with systemd",
-        text=r"System has not been booted with systemd|Failed to connect to (?:the )?bus: ",
+        # Where systemd runs, the bus can be away for other reasons.
+        text=r"System has not been booted with systemd|Failed to connect to (?:the )?bus: Host is down",
         about="Machine",
         best="rollback",
     ),
