@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_kit.nearest import no_such
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kubevnfm_sol.attributes import attributes_at
+
+_OF_PYDANTIC: Final = "Input should be "
+_PYTHON_DICT: Final = "a valid dictionary"
+"""It may be followed by the name of our type."""
+_COMPARISONS: Final = ("greater ", "less ")
 
 
 def wrong_attributes(error: ValidationError, model: type[BaseModel], place: str = "") -> tuple[tuple[str, str], ...]:
@@ -32,6 +39,12 @@ def _path(location: tuple[int | str, ...], place: str) -> str:
 
 def _reason(each: ErrorDetails, model: type[BaseModel]) -> str:
     if each["type"] != "extra_forbidden":
-        return each["msg"].removeprefix("Value error, ")
+        text = each["msg"].removeprefix("Value error, ")
+        wanted = text.removeprefix(_OF_PYDANTIC)
+        if wanted == text:
+            return text
+        if wanted.startswith(_PYTHON_DICT):
+            wanted = "a JSON object"
+        return f"{'a value ' if wanted.startswith(_COMPARISONS) else ''}{wanted} expected"
     *location, name = each["loc"]
     return no_such(str(name), attributes_at(model, location))

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.http.spelling import PARAMETERS, check_attributes
+from kubevnfm_lcm_api.notifications.domain.faults import FmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -50,6 +52,23 @@ def test_a_misspelled_attribute_is_refused_with_the_one_that_is_meant(
     with pytest.raises(InvalidInput) as caught:
         check_attributes(model, {name: 1})
     assert f"{name}: no such attribute: did you mean {meant}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"filter": {"perceivedSeverities": ["BAD"]}}, "perceivedSeverities[0]: 'CRITICAL', 'MAJOR', "),
+        ({"filter": "x"}, "filter: a JSON object expected"),
+        ({"callbackUri": "http://x/", "filter": {"probableCauses": [1]}}, "a valid string expected"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_our_own_words(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse(FmSubscriptionRequest, given)
+    assert said in str(caught.value)
+    assert "Input should" not in str(caught.value)
+    with pytest.raises(InvalidInput, match=r"numberOfSteps: a value greater than .* expected"):
+        parse(ScaleVnfRequest, {"type": "SCALE_OUT", "aspectId": "a", "numberOfSteps": 0})
 
 
 @pytest.mark.parametrize(
