@@ -8,7 +8,7 @@ them raise an alarm: two alarms of one fault cannot be open at a time.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -21,11 +21,12 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.faults import AckState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored
+from kubevnfm_store.query import Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.faults.domain.fault import Fault, Findings, ManagedObject
+from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
 
 log = structlog.get_logger()
 
@@ -65,9 +66,8 @@ class Alarms:
 
     async def open_of(self, object_id: str) -> Mapping[str, Stored]:
         """Return the alarms of an object that are not cleared, by key."""
-        found = await self._store.find(
-            COLLECTION, Query(AllOf([Compare("managedObjectId", Op.EQ, [object_id]), Exists(OPEN)]))
-        )
+        # By the state, which is in the index: an object that flaps has thousands of cleared ones.
+        found = await self._store.find(COLLECTION, Query(by(managedObjectId=object_id, **{STATE: "OPEN"})))
         return {each.body["internal"]["open"]: each for each in found}
 
     async def _settle(self, known: Mapping[str, Stored], findings: Findings) -> bool:
@@ -208,12 +208,14 @@ class Alarms:
         found: list[Stored] = []
         after: tuple[str, str] | None = None
         while True:
-            query = Query(Exists(OPEN), sort=Sort(OPEN), after=after, limit=500, exclude=("faultDetails",))
+            query = Query(
+                by(**{STATE: "OPEN"}), sort=Sort("alarmRaisedTime"), after=after, limit=500, exclude=("faultDetails",)
+            )
             page = await self._store.find(COLLECTION, query)
             found += page
             if len(page) < 500:
                 return found
-            after = (page[-1].body["internal"]["open"], page[-1].id)
+            after = (page[-1].body["alarmRaisedTime"], page[-1].id)
 
     async def is_new(self) -> bool:
         """Return whether the list was never complete, or was lost."""
@@ -260,15 +262,6 @@ def _changes(body: JsonMapping, fault: Fault) -> JsonObject | None:
 
 def _event(body: JsonMapping, change: str, event_id: str, before: JsonMapping | None) -> Envelope[Message]:
     internal = body["internal"]
-    facts = {name: value for name, value in internal["facts"].items() if name != "vimIds"}
-    names = {
-        "vnf_instance_name": "vnfInstanceName",
-        "vnfd_id": "vnfdId",
-        "vnf_provider": "vnfProvider",
-        "vnf_product_name": "vnfProductName",
-        "vnf_software_version": "vnfSoftwareVersion",
-        "vnfd_version": "vnfdVersion",
-    }
     changed = AlarmChanged.model_validate(
         {
             "alarm_id": body["id"],
@@ -276,19 +269,19 @@ def _event(body: JsonMapping, change: str, event_id: str, before: JsonMapping | 
             "managed_object_id": body["managedObjectId"],
             "alarm": shown_alarm(body),
             "is_of_vnf": internal["kind"] == "vnf",
-            **{name: facts.get(wire, "") for name, wire in names.items()},
+            **VnfFacts.model_validate(internal["facts"]).model_dump(exclude={"vim_ids"}),
             **({"follows": before["id"], "follows_at": before["at"]} if before is not None else {}),
         }
     )
     return Envelope(data=changed, source=SOURCE, id=event_id, subject=body["managedObjectId"])
 
 
-def shown_alarm(body: JsonMapping, caused: list[str] | None = None) -> JsonObject:
+def shown_alarm(body: JsonMapping, caused: Sequence[str] = ()) -> JsonObject:
     """Return SOL003's Alarm without links; ``caused``: the alarms that follow from it, if it is a root cause."""
     shown = {name: value for name, value in body.items() if "/" not in name and name != "internal"}
     root = body["internal"].get("root") or body.get(ROOT)
     if root is not None:
         shown["correlatedAlarmIds"] = [root]
     elif caused:
-        shown["correlatedAlarmIds"] = caused
+        shown["correlatedAlarmIds"] = list(caused)
     return shown

@@ -19,7 +19,7 @@ from kubevnfm_events import Message
 from kubevnfm_events.lcm import InstanceDeleted, InstanceDrifted, InstanceTroubled, OperationChanged
 from kubevnfm_events.vim import VimCredentialsExpiring, VimDeregistered, VimRegistered, VimStatusChanged
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored
@@ -161,22 +161,35 @@ class FaultWatch:
         by_kind: dict[str, set[str]] = {kind: set() for kind in get_args(ObjectKind)}
         for each in alarms:
             by_kind[each.body["internal"]["kind"]].add(each.body["managedObjectId"])
-        vims = {each.id: each async for each in self._all_vims()}
-        ill = {each.id for each in vims.values() if faults_of_vim(each.id, each).faults}
-        for vim_id in sorted(by_kind["vim"] | ill):
-            await self.look_at_vim(vim_id)
-        known = {each.body["internal"]["open"] for each in alarms}
-        away = [each.id for each in vims.values() if each.id in ill]
-        vnfs = by_kind["vnf"] | {each async for each in self._suspects(away, known, is_new=is_new)}
-        for instance_id in sorted(vnfs):
-            await self.look_at_vnf(instance_id)
+        # VIMs come later: the service that is away may be vim-registry, without which nothing is known of them.
+        for service in await self._services():
+            await self._alarms.follow(service.name, partial(_of_service, service))
         failing = {each.id async for each in self._pages(subscription.COLLECTION, Exists(FAILING_SINCE))}
         for subscription_id in sorted(by_kind["subscription"] | failing):
             await self.look_at_subscription(subscription_id)
-        for service in await self._services():
-            await self._alarms.follow(service.name, partial(_of_service, service))
+        away: set[str] = set()
+        unknown: OutsideUnavailable | None = None
+        try:
+            away = await self._look_at_vims(by_kind["vim"])
+        except OutsideUnavailable as error:
+            unknown = error
+        known = {each.body["internal"]["open"] for each in alarms}
+        vnfs = by_kind["vnf"] | {each async for each in self._suspects(away, known, is_new=is_new)}
+        for instance_id in sorted(vnfs):
+            await self.look_at_vnf(instance_id)
+        if unknown is not None:
+            raise unknown  # the list may lack alarms of VIMs
         if is_new:
             await self._alarms.note_complete(len(await self._alarms.all_open()))
+
+    async def _look_at_vims(self, alarmed: set[str]) -> set[str]:
+        """Look at VIMs that have a fault, or an alarm; return those that cannot be used. Raises OutsideUnavailable."""
+        types = {
+            each.id: {fault.type for fault in faults_of_vim(each.id, each).faults} async for each in self._all_vims()
+        }
+        for vim_id in sorted(alarmed | {each for each, found in types.items() if found}):
+            await self.look_at_vim(vim_id)
+        return {each for each, found in types.items() if found & OF_VIMS}
 
     async def _suspects(self, vim_ids: Iterable[str], known: set[str], *, is_new: bool) -> AsyncIterator[str]:
         """Yield the VNF instances that may have a fault without an alarm."""

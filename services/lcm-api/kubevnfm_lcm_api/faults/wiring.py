@@ -30,10 +30,9 @@ OUTBOXES = (alarms.COLLECTION,)
 INDEXES = {
     alarms.COLLECTION: [
         Index(["alarmRaisedTime"]),
-        Index(["managedObjectId"]),
+        Index(["managedObjectId", alarms.STATE]),
         Index(["alarmClearedTime"]),
         Index([alarms.OPEN], unique=True),
-        Index([alarms.OPEN], sparse=True),
         Index([alarms.ROOT], sparse=True),
         Index([alarms.STATE, "alarmRaisedTime"]),
         Index([alarms.STATE, "perceivedSeverity", "alarmRaisedTime"]),

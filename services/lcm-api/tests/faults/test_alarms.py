@@ -17,6 +17,7 @@ from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_events.stacks import StackDrift, StackFinding, StacksCompared
 from kubevnfm_events.vim import VimStatus, VimStatusChanged
 from kubevnfm_kit.clock import SystemClock, rfc3339
+from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
 from kubevnfm_lcm_api.faults.domain.rules import (
     VnfState,
@@ -214,7 +215,9 @@ async def test_a_vim_that_is_away_is_the_root_cause_of_the_alarms_of_its_vnfs(
         "vim-away", "MAJOR", "WARNING",
     )  # fmt: skip
     assert set(root["_links"]) == {"self"}
-    # The round finds what events have not said, and nothing else.
+    # The tag that a PATCH answers is that of the next GET, with the alarms that follow from this one.
+    changed = await fm(world, "PATCH", path := f"/alarms/{root['id']}", {"ackState": "ACKNOWLEDGED"})
+    assert (await fm(world, "GET", path)).must(200).headers["ETag"] == changed.must(200).headers["ETag"]
     await report_vim(world, "ACTIVE")
     await alarm_of(world, instance_id, AWAY, is_open=False)
     await alarm_of(world, "vim-1", AWAY, is_open=False)
@@ -271,7 +274,9 @@ async def test_an_alarm_is_acknowledged_once_and_by_the_revision_that_was_seen(
     assert "alarmAcknowledgedTime" in (await fm(world, "GET", path)).must(200).json
     (await fm(world, "PATCH", path, done, If_Match=etag, **merge)).problem(412)
     (await fm(world, "PATCH", path, done, **merge)).problem(409)
-    refused: list[Any] = [{"ackState": None}, {"ackState": "SEEN"}, {}, {"perceivedSeverity": "MINOR"}, []]
+    wrong_state = (await fm(world, "PATCH", path, {"ackState": "SEEN"}, **merge)).problem(400)
+    assert wrong_state["detail"] == "ackState: 'UNACKNOWLEDGED' or 'ACKNOWLEDGED' expected"
+    refused: list[Any] = [{"ackState": None}, {}, {"perceivedSeverity": "MINOR"}, []]
     for wrong in refused:
         (await fm(world, "PATCH", path, wrong, **merge)).problem(400)
     (await fm(world, "PATCH", path, again, **merge)).must(200)
@@ -361,6 +366,65 @@ async def test_a_lost_list_is_made_again_and_subscribers_are_notified(
     await watch.look()
     await world.bus.quiet()
     await heard(subscriber, 1)
+
+
+class Rounds(FaultWatch):
+    """A watch that notes which VNF instances it looks at."""
+
+    def __init__(self, watched: World, vims: Any, services: Any) -> None:
+        self.looked_at: list[str] = []
+        clock = SystemClock()
+        with_relay = OutboxRelay(watched.store, watched.bus, collections=[COLLECTION])
+        alarms = Alarms(store=watched.store, outbox=Outbox(watched.store, with_relay, RING), clock=clock)
+        super().__init__(store=watched.store, alarms=alarms, vims=vims, services=services, clock=clock)
+
+    async def look_at_vnf(self, instance_id: str) -> None:
+        self.looked_at.append(instance_id)
+        await super().look_at_vnf(instance_id)
+
+
+async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_away(
+    world: World, subscriber: Subscriber
+) -> None:
+    """API-182, API-184: all but what vim-registry alone knows; and that it is away."""
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    subscription = await subscribe(world, subscriber, probableCauses=["none"], notificationTypes=["AlarmNotification"])
+    since = rfc3339(SystemClock().now() - timedelta(minutes=2))
+    drift = {"state": "CHANGED", "since": since, "reason": "an object was changed"}
+    vim = world.vims.records["vim-1"]
+    vim.update(days_left=3, expires_at="2030-01-09T00:00:00Z", expiring="bearer_token")
+    states: list[Any] = ["away", "ready"]
+
+    async def services() -> list[SeenService]:
+        return [SeenService("vim-registry", states[0], SystemClock().now(), [])]
+
+    class Away:
+        async def views(self, *_: Any, **__: Any) -> Any:
+            raise OutsideUnavailable("vim-registry does not answer")
+
+    async def is_open() -> list[bool]:
+        of = (("vim-registry", "service-away"), (subscription, "callbacks-failing"), (instance_id, "resources-drifted"))
+        found = [(await alarms_of(world, each)).get(fault, []) for each, fault in (*of, (instance_id, AWAY))]
+        return [any("alarmClearedTime" not in each for each in one) for one in found]
+
+    rounds = Rounds(world, world.vims, services)
+    await rounds.look()
+    assert "credentials-expiring" in await alarms_of(world, "vim-1")
+    assert rounds.looked_at == [], "a VIM that can be used is no reason to look at all that is on it"
+    await world.store.update(INSTANCES, instance_id, {"metadata": {KEY: drift}})
+    await world.store.update("subscriptions", subscription, {"failingSince": since})
+    vim.update(status="UNREACHABLE", status_reason="Keystone: connection refused")
+    with pytest.raises(OutsideUnavailable):
+        await Rounds(world, Away(), services).look()
+    assert (await is_open())[:3] == [True] * 3
+    await rounds.look()
+    assert await is_open() == [True] * 4
+    states.reverse()
+    await world.store.update(INSTANCES, instance_id, {"metadata": {}})
+    await world.store.update("subscriptions", subscription, {"failingSince": None})
+    vim.update(status="ACTIVE")
+    await rounds.look()
+    assert await is_open() == [False] * 4
 
 
 async def test_cleared_alarms_are_removed_after_their_time(world: World, watch: FaultWatch) -> None:
@@ -456,16 +520,21 @@ async def test_access_data_that_end_soon_are_a_fault_that_grows(world: World, da
     assert [(each.type, each.severity, each.part) for each in found] == (
         [] if severity is None else [("credentials-expiring", severity, "bearer_token")]
     )
+    assert {each.since for each in found} <= {"2029-12-26T00:00:00.000Z"}, "it began 14 days before their end"
     assert faults_of_vim(vim.id, None).faults == ()
 
 
 def test_a_subscriber_that_fails_for_a_minute_is_a_fault() -> None:
     """API-184."""
     since = rfc3339(NOW - timedelta(seconds=61))
-    document = {"callbackUri": "http://x/c", "failingSince": since, "delivery": {"last_failure": "answered 503"}}
+    document = {
+        "callbackUri": "http://x/c?token=word-9",
+        "failingSince": since,
+        "delivery": {"last_failure": "answered 503"},
+    }
     (fault,) = faults_of_subscription("s", document, NOW).faults
     assert (fault.type, fault.since) == ("callbacks-failing", since)
-    assert fault.details[1] == "Answered 503."
+    assert fault.details == ("Notifications to http://x/c?token=*** are not accepted.", "Answered 503.")
     assert not faults_of_subscription("s", document, NOW - timedelta(seconds=2)).faults
     assert not faults_of_subscription("s", {"callbackUri": "http://x/c"}, NOW).faults
     assert not faults_of_subscription("s", None, NOW).faults

@@ -11,6 +11,7 @@ from kubevnfm_clients.vim_views import VimView
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_secrets import shown_url
 from kubevnfm_sol.faults import EventType, FaultyResourceInfo, PerceivedSeverity
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.lcm import OperationState as S
@@ -245,7 +246,7 @@ def faults_of_vim(vim_id: str, vim: VimView | None) -> Findings:
                 "PROCESSING_ERROR_ALARM",
                 "credentials-expiring",
                 details,
-                vim.expires_at,
+                rfc3339(datetime.fromisoformat(vim.expires_at) - timedelta(days=_EXPIRES_SOON)),
                 part=vim.expiring or "",
             )
         )
@@ -259,7 +260,7 @@ def faults_of_subscription(subscription_id: str, document: JsonMapping | None, n
     if document is None or not since or now - datetime.fromisoformat(since) < _FAILS_FOR:
         return Findings(about)
     reason = sentence(str(document.get("delivery", {}).get("last_failure", "")))
-    details = (f"Notifications to {document['callbackUri']} are not accepted.", reason)
+    details = (f"Notifications to {shown_url(document['callbackUri'])} are not accepted.", reason)
     return Findings(
         about,
         [Fault("callbacks-failing", "MINOR", "COMMUNICATIONS_ALARM", "subscriber-away", details, since)],

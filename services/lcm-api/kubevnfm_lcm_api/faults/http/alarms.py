@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +27,9 @@ _ONE: Final = f"{_BASE}/{{id}}"
 ALARMS: Final = Listed("alarms", Shape(attributes_of(Alarm)), "alarmRaisedTime", PUBLIC, hidden=())
 
 
-def _tag(stored: Stored) -> str:
-    return entity_tag("alarms", stored)
+def _tag(stored: Stored, caused: Sequence[str]) -> str:
+    """Return the tag of an alarm; ``caused``: the ones that follow from it, which are not stored with it."""
+    return entity_tag("alarms", stored, *caused)
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,15 @@ class _Handlers:
         root = api_root(request)
 
         async def view(document: JsonMapping) -> JsonObject:
-            return await self._view(document, root)
+            return _view(document, await self._caused(document), root)
 
         return await list_page(request, COLLECTION, ALARMS, view)
 
     async def show(self, request: web.Request) -> web.Response:
         stored = await self.alarms.get(request.match_info["id"])
-        shown = await self._view(stored.body, api_root(request))
-        # The alarms that follow from one are not stored with it.
-        tag = entity_tag("alarms", stored, *shown.get("correlatedAlarmIds", ()))
-        return answer(request, shown, tag if stored.body["isRootCause"] else _tag(stored), _changed_at(stored))
+        caused = await self._caused(stored.body)
+        shown = _view(stored.body, caused, api_root(request))
+        return answer(request, shown, _tag(stored, caused), _changed_at(stored))
 
     async def modify(self, request: web.Request) -> web.Response:
         body = await read_json(request, PATCH)
@@ -57,22 +58,24 @@ class _Handlers:
             if value is None:
                 raise InvalidInput(name, "null is not permitted")
         wanted = await parse_body(request, AlarmModifications, body)
-        caused = await self.alarms.caused_by(request.match_info["id"])
+        alarm_id = request.match_info["id"]
+        caused = await self._caused((await self.alarms.get(alarm_id)).body)
 
         def as_seen(stored: Stored) -> None:
-            is_root = bool(stored.body["isRootCause"])
-            tag = entity_tag("alarms", stored, *caused) if is_root else _tag(stored)
-            check_unchanged(request, tag, _changed_at(stored))
+            check_unchanged(request, _tag(stored, caused), _changed_at(stored))
 
-        changed = await self.alarms.acknowledge(request.match_info["id"], wanted.ack_state, check=as_seen)
-        return web.json_response({"ackState": changed.body["ackState"]}, headers={"ETag": _tag(changed)})
+        changed = await self.alarms.acknowledge(alarm_id, wanted.ack_state, check=as_seen)
+        return web.json_response({"ackState": changed.body["ackState"]}, headers={"ETag": _tag(changed, caused)})
 
-    async def _view(self, document: JsonMapping, root: str) -> JsonObject:
-        caused = await self.alarms.caused_by(document["id"]) if document["isRootCause"] else []
-        links = {"self": {"href": f"{root}{_BASE}/{document['id']}"}}
-        if document["internal"]["kind"] == "vnf":
-            links["objectInstance"] = {"href": f"{root}/vnflcm/v2/vnf_instances/{document['managedObjectId']}"}
-        return {**shown_alarm(document, caused), "_links": links}
+    async def _caused(self, document: JsonMapping) -> Sequence[str]:
+        return await self.alarms.caused_by(document["id"]) if document["isRootCause"] else ()
+
+
+def _view(document: JsonMapping, caused: Sequence[str], root: str) -> JsonObject:
+    links = {"self": {"href": f"{root}{_BASE}/{document['id']}"}}
+    if document["internal"]["kind"] == "vnf":
+        links["objectInstance"] = {"href": f"{root}/vnflcm/v2/vnf_instances/{document['managedObjectId']}"}
+    return {**shown_alarm(document, caused), "_links": links}
 
 
 def _changed_at(stored: Stored) -> str:
