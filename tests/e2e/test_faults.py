@@ -107,6 +107,18 @@ class Site:
         await until(waits)
 
 
+async def one_alarm(user: User, instance_id: str, *, is_open: bool) -> dict[str, Any]:
+    """Wait until the only alarm of the instance is there, or is cleared; return it."""
+
+    async def found() -> dict[str, Any] | None:
+        path = f"/vnffm/v1/alarms?filter=(eq,managedObjectId,{instance_id})"
+        alarms = (await user.call("GET", path, headers={"Version": "1.5.0"})).must(200).json
+        assert len(alarms) < 2, alarms
+        return next((each for each in alarms if ("alarmClearedTime" not in each) is is_open), None)
+
+    return await until(found)
+
+
 @pytest.fixture
 async def site(user: User, lab: LabControl, installation: Installation) -> Site:
     return Site(user, lab, await CloudFaults.from_user(user, lab), installation)
@@ -149,16 +161,20 @@ async def test_a_stack_deleted_during_instantiate_is_created_again(site: Site) -
 
 
 async def test_an_image_that_the_cloud_lacks_is_named_and_rolled_back(site: Site, tmp_path: Path) -> None:
-    """API-048, API-049: at instantiate, and at a change of package."""
+    """API-048, API-049: at instantiate, and at a change of package. API-188: a kill meanwhile loses and doubles no alarm."""
     user = site.user
     vnfd_id = await package_of(user, MISSING_IMAGE, missing_image(tmp_path))
     instance_id = await user.create(vnfd_id)
     operation = await user.start(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    await site.kill()
     view = await user.rest(operation)
     assert view["state"] == "FAILED_TEMP", view
     assert "no-such-image" in view["error"]["detail"]
     assert view["cause"]["text"] == "The image no-such-image does not exist in the OpenStack project."
+    alarm = await one_alarm(user, instance_id, is_open=True)
+    assert (alarm["faultType"], alarm["probableCause"]) == ("operation-failed", view["cause"]["code"])
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    assert (await one_alarm(user, instance_id, is_open=False))["id"] == alarm["id"]
     await user.delete(instance_id)
 
     instance_id = await built(user)

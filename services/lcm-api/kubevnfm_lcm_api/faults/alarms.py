@@ -198,7 +198,10 @@ class Alarms:
 
     async def caused_by(self, alarm_id: str) -> list[str]:
         """Return the ids of the alarms that an alarm is the root cause of, the first of them."""
-        found = await self._store.find(COLLECTION, Query(Compare(ROOT, Op.EQ, [alarm_id]), limit=_MOST_CORRELATED))
+        wanted = Compare(ROOT, Op.EQ, [alarm_id])
+        # Without the large attributes: a page may show many root causes.
+        query = Query(wanted, limit=_MOST_CORRELATED, exclude=("faultDetails", "internal"))
+        found = await self._store.find(COLLECTION, query)
         return [each.id for each in found]
 
     # --- the list as a whole --------------------------------------------------------------------------------------------

@@ -20,9 +20,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     Announcement,
     SubscriptionRequest,
     ToAnnouncement,
-    alternatives,
     product_keys,
-    wanted_products,
 )
 
 _ALARM: Final = "AlarmNotification"
@@ -50,17 +48,13 @@ class FmSubscriptionRequest(SubscriptionRequest):
     def keys(self) -> dict[str, list[str]]:
         """Types are named even where any fits: ``*`` there is any news of life cycles."""
         wanted = self.filter
-        of = wanted.vnf_instance_subscription_filter or InstanceFilter()
-        ids, names = [f"id:{i}" for i in of.vnf_instance_ids], [f"name:{n}" for n in of.vnf_instance_names]
-        vnfds = [f"vnfd:{i}" for i in of.vnfd_ids]
         return {
             "types": list(wanted.notification_types or get_args(NotificationType)),
             "resources": list(wanted.faulty_resource_types) or [ANY],
             "severities": list(wanted.perceived_severities) or [ANY],
             "events": list(wanted.event_types) or [ANY],
             "causes": list(wanted.probable_causes) or [ANY],
-            **alternatives("instances", ids, names),
-            **alternatives("vnfds", vnfds, wanted_products(of.vnf_products_from_providers)),
+            **(wanted.vnf_instance_subscription_filter or InstanceFilter()).keys(),
         }
 
 

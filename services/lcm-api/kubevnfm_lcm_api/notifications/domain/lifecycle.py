@@ -43,6 +43,15 @@ class InstanceFilter(SolRequest):
     vnf_instance_ids: tuple[str, ...] = ()
     vnf_instance_names: tuple[str, ...] = ()
 
+    def keys(self) -> dict[str, list[str]]:
+        """Return the keys of a subscription for it."""
+        ids, names = [f"id:{i}" for i in self.vnf_instance_ids], [f"name:{n}" for n in self.vnf_instance_names]
+        vnfds = [f"vnfd:{i}" for i in self.vnfd_ids]
+        return {
+            **alternatives("instances", ids, names),
+            **alternatives("vnfds", vnfds, wanted_products(self.vnf_products_from_providers)),
+        }
+
 
 class LifecycleChangeFilter(SolRequest):
     """LifecycleChangeNotificationsFilter (clause 5.5.3.12)."""
@@ -73,15 +82,11 @@ class LccnSubscriptionRequest(SubscriptionRequest):
 
     def keys(self) -> dict[str, list[str]]:
         wanted = self.filter
-        of = wanted.vnf_instance_subscription_filter or InstanceFilter()
-        ids, names = [f"id:{i}" for i in of.vnf_instance_ids], [f"name:{n}" for n in of.vnf_instance_names]
-        vnfds = [f"vnfd:{i}" for i in of.vnfd_ids]
         return {
             "types": list(wanted.notification_types) or [ANY],
             "operations": list(wanted.operation_types) or [ANY],
             "states": list(wanted.operation_states) or [ANY],
-            **alternatives("instances", ids, names),
-            **alternatives("vnfds", vnfds, wanted_products(of.vnf_products_from_providers)),
+            **(wanted.vnf_instance_subscription_filter or InstanceFilter()).keys(),
         }
 
 
