@@ -15,6 +15,7 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.transport import Answer
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -31,7 +32,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.http import serving
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
-from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_secrets import KeyRing, Mask, Secret
 from servers.vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
@@ -480,6 +481,8 @@ async def test_warnings_of_an_api_server_are_bounded_and_show_no_secret() -> Non
     assert len(said) < 8100
     assert said.endswith("; ...")
     assert "sword" not in said
+    refusal = Answer(422, {"message": "no sword\x1b[0m-fish"}, mask=Mask(["sword-fish"]))
+    assert refusal.message == "no ***"
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])

@@ -79,6 +79,6 @@ async def test_a_container_that_ends_again_and_again_is_named_with_its_last_line
 async def test_what_a_cluster_says_cannot_change_the_terminal_of_a_reader() -> None:
     """CR-025: a container chooses the message of its end, and a controller the one of a condition."""
     key, cluster = ObjectKey("batch/v1", "Job", "n", "h"), PodsOf([], {}, ["swordfish-10"])
-    message = "\x1b]0;title\x07no \x1b[31mlogin\x1b[0m with swordfish-10\r"
+    message = "\x1b]0;title\x07no \x1b[31mlogin\x1b[0m with sword\x1b[0mfish-10\r"
     found: Any = cluster
     assert await not_ready(found, "i1", {key: in_progress(message)}, {}) == "Job n/h: no login with ***\ufffd"

@@ -381,6 +381,15 @@ def test_a_pod_that_does_not_end_says_what_holds_it() -> None:
     silent = pod_obstacle(deleted("Pod"), at + timedelta(seconds=11))
     assert silent == f"its node worker1 does not confirm its end since {since}"
     assert pod_obstacle(deleted("Pod", "acme.example/hold"), at) == f"held by acme.example/hold, since {since}"
+    # Controllers that write finalizers and conditions cannot change the terminal of a reader.
+    foreign = deleted("Namespace", "a/\x1b[31mb\r")
+    foreign["status"] = {"conditions": [{"type": "A", "status": "True", "reason": "R", "message": "\x1b]0;t\x07m"}]}
+    for say in (deletion_progress, deletion_obstacle):
+        for place in (ObjectKey("v1", "Namespace", "", "x"), key):
+            said = say(place, foreign)
+            assert said.isprintable()
+            assert "held by a/b\ufffd, since" in said
+    assert pod_obstacle(deleted("Pod", "a/\x1b[31mb"), at) == f"held by a/b, since {since}"
 
 
 def test_a_workload_that_can_make_no_pods_says_why() -> None:

@@ -115,11 +115,9 @@ class Answer:
         """Its Status object's message."""
         if not isinstance(self.body, Mapping):
             return ""
-        text = str(self.body.get("message") or self.body.get("reason") or "")
-        # Masked before it is cut: the beginning of a secret at the end would not be found.
-        if text and self.mask is not None:
-            text = self.mask(text[:_LONGEST_MASKED])
-        return printable(text[:_LONGEST_MESSAGE])
+        text = printable(str(self.body.get("message") or self.body.get("reason") or "")[:_LONGEST_MASKED])
+        # Masked before it is cut, and without control sequences: a part of a secret would not be found.
+        return (self.mask(text) if text and self.mask is not None else text)[:_LONGEST_MESSAGE]
 
     @property
     def is_unserved(self) -> bool:
@@ -251,7 +249,7 @@ class Transport:
                 if mask is not None:
                     answer = replace(answer, mask=mask)
                 for text in answer.warnings:
-                    shown = printable(mask(text) if mask is not None else text)
+                    shown = printable(text) if mask is None else mask(printable(text))
                     step_warnings.note(subject, f"the API server warns: {shown}")
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt has a new one.

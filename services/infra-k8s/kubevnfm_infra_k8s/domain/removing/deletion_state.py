@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from kubevnfm_kit.printable import printable
+
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_cluster
 from kubevnfm_infra_k8s.domain.objects import OF_KUBERNETES, Body, ObjectKey, conditions, field_at
 from kubevnfm_infra_k8s.domain.reading.readiness import age_s, in_words, last_condition
@@ -18,13 +20,13 @@ def deletion_progress(key: ObjectKey, body: Body) -> str:
     """Return how far a deletion is: what a Cluster or a Namespace says of it in its conditions, since when, and what holds it."""
     said = _stage(key, body)
     begin = [said] if said and is_cluster(key) else ["is being deleted", *([said] if said else [])]
-    return ", ".join([*begin, *_hold(body)])
+    return printable(", ".join([*begin, *_hold(body)]))
 
 
 def deletion_obstacle(key: ObjectKey, body: Body) -> str:
     """Return what holds an object whose deletion has taken too long, and what its controller says."""
     said = _stage(key, body) or ("" if key.group_kind == _NAMESPACE else last_condition(body))
-    return f"{key}: {', '.join([*(_hold(body) or ['still exists']), *([said] if said else [])])}"
+    return printable(f"{key}: {', '.join([*(_hold(body) or ['still exists']), *([said] if said else [])])}")
 
 
 def _stage(key: ObjectKey, body: Body) -> str:
@@ -52,7 +54,7 @@ def pod_obstacle(body: Body, now: datetime) -> str:
     """Return why a pod that is being deleted is not gone; "" if it still may take its time to end."""
     if not field_at(body, "metadata", "deletionTimestamp"):
         return ""
-    return ", ".join(_hold(body)) or silence_of_node(body, now)
+    return printable(", ".join(_hold(body))) or silence_of_node(body, now)
 
 
 def silence_of_node(body: Body, now: datetime) -> str:
@@ -61,4 +63,6 @@ def silence_of_node(body: Body, now: datetime) -> str:
     # The time of its deletion is that at which its period of grace is over.
     if not node or age_s(body, now, "deletionTimestamp") < _LATE_S:
         return ""
-    return f"its node {node} does not confirm its end since {field_at(body, 'metadata', 'deletionTimestamp')}"
+    return printable(
+        f"its node {node} does not confirm its end since {field_at(body, 'metadata', 'deletionTimestamp')}"
+    )

@@ -34,7 +34,7 @@ async def not_ready(
     warnings = open_warnings(events)
     made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
     return "; ".join(
-        f"{key}: {printable(cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ()))))}"
+        f"{key}: {cluster.masked(printable(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ()))))}"
         for key in left
     )
 

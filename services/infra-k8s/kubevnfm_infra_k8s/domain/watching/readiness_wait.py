@@ -153,7 +153,7 @@ class ReadinessWait:
                 is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
                 verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
                 verdicts = {
-                    key: replace(each, message=printable(self.cluster.masked(each.message)))
+                    key: replace(each, message=self.cluster.masked(printable(each.message)))
                     for key, each in verdicts.items()
                 }
                 waiting = {
