@@ -173,6 +173,8 @@ async def test_an_image_that_the_cloud_lacks_is_named_and_rolled_back(site: Site
     assert view["cause"]["text"] == "The image no-such-image does not exist in the OpenStack project."
     alarm = await one_alarm(user, instance_id, is_open=True)
     assert (alarm["faultType"], alarm["probableCause"]) == ("operation-failed", view["cause"]["code"])
+    _, reason, remedy = alarm["faultDetails"]
+    assert (reason, remedy[-1]) == (view["cause"]["text"], ".")
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
     assert (await one_alarm(user, instance_id, is_open=False))["id"] == alarm["id"]
     await user.delete(instance_id)

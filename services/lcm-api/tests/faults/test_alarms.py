@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from callers.etsi import etsi_schemas
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.faults import AlarmChanged
+from kubevnfm_events.lcm import InstanceTroubled
 from kubevnfm_events.services import ServiceReported, Trouble
 from kubevnfm_events.stacks import StackDrift, StackFinding, StacksCompared
-from kubevnfm_events.vim import VimStatus, VimStatusChanged
+from kubevnfm_events.vim import VimCredentialsExpiring, VimDeregistered, VimStatus, VimStatusChanged
 from kubevnfm_kit.clock import SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
@@ -27,6 +29,7 @@ from kubevnfm_lcm_api.faults.domain.rules import (
     faults_of_vnf,
 )
 from kubevnfm_lcm_api.faults.watch import FaultWatch
+from kubevnfm_lcm_api.lifecycle.containers.trouble_marks import COLLECTION as MARKS
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
@@ -46,6 +49,7 @@ NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 MACHINE = "machine-lost"
 FAILED = "operation-failed"
 AWAY = "vim-unreachable"
+EXPIRING = "credentials-expiring"
 
 
 @pytest.fixture
@@ -154,7 +158,9 @@ async def test_a_failed_operation_has_an_alarm_until_its_retry_has_ended_well(
     assert alarm["perceivedSeverity"] == "MAJOR"
     assert alarm["ackState"] == "UNACKNOWLEDGED"
     assert alarm["eventTime"] == (await world.operation(operation))["stateEnteredTime"]
+    cause = (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json["cause"]
     assert alarm["faultDetails"][0].startswith(f"INSTANTIATE {operation} has failed")
+    assert alarm["faultDetails"][1:] == [cause["text"]]
     assert alarm["_links"]["objectInstance"]["href"] == f"{world.url}/vnflcm/v2/vnf_instances/{instance_id}"
     # While the retry runs nothing is known, and the alarm stays.
     world.twins.waiting.add("infra.openstack.create_resources")
@@ -368,14 +374,37 @@ async def test_a_lost_list_is_made_again_and_subscribers_are_notified(
     await heard(subscriber, 1)
 
 
+class Away:
+    """A vim-registry that does not answer."""
+
+    async def views(self, *_: Any, **__: Any) -> Any:
+        raise OutsideUnavailable("vim-registry does not answer")
+
+
+class NotedOutbox:
+    """An outbox that keeps the events that are stored with a change."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox, self.noted = outbox, list[Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._write, getattr(self._outbox, name))
+
+    async def _write(self, write: Any, *given: Any, events: Any, **more: Any) -> Any:
+        self.noted += events
+        return await write(*given, events=events, **more)
+
+
 class Rounds(FaultWatch):
-    """A watch that notes which VNF instances it looks at."""
+    """A watch that notes which VNF instances it looks at, and its events."""
 
     def __init__(self, watched: World, vims: Any, services: Any) -> None:
         self.looked_at: list[str] = []
         clock = SystemClock()
         with_relay = OutboxRelay(watched.store, watched.bus, collections=[COLLECTION])
-        alarms = Alarms(store=watched.store, outbox=Outbox(watched.store, with_relay, RING), clock=clock)
+        outbox: Any = NotedOutbox(Outbox(watched.store, with_relay, RING))
+        self.events: list[Any] = outbox.noted
+        alarms = Alarms(store=watched.store, outbox=outbox, clock=clock)
         super().__init__(store=watched.store, alarms=alarms, vims=vims, services=services, clock=clock)
 
     async def look_at_vnf(self, instance_id: str) -> None:
@@ -387,7 +416,7 @@ async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_a
     world: World, subscriber: Subscriber
 ) -> None:
     """API-182, API-184: all but what vim-registry alone knows; and that it is away."""
-    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    instance_id, marked = [await of_operation(world, await world.an_operation_in("COMPLETED")) for _ in range(2)]
     subscription = await subscribe(world, subscriber, probableCauses=["none"], notificationTypes=["AlarmNotification"])
     since = rfc3339(SystemClock().now() - timedelta(minutes=2))
     drift = {"state": "CHANGED", "since": since, "reason": "an object was changed"}
@@ -398,33 +427,63 @@ async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_a
     async def services() -> list[SeenService]:
         return [SeenService("vim-registry", states[0], SystemClock().now(), [])]
 
-    class Away:
-        async def views(self, *_: Any, **__: Any) -> Any:
-            raise OutsideUnavailable("vim-registry does not answer")
+    async def all_open() -> set[str]:
+        of = ("vim-registry", subscription, instance_id, marked, "vim-1")
+        found = [each for name in of for one in (await alarms_of(world, name)).values() for each in one]
+        return {each["faultType"] for each in found if "alarmClearedTime" not in each}
 
-    async def is_open() -> list[bool]:
-        of = (("vim-registry", "service-away"), (subscription, "callbacks-failing"), (instance_id, "resources-drifted"))
-        found = [(await alarms_of(world, each)).get(fault, []) for each, fault in (*of, (instance_id, AWAY))]
-        return [any("alarmClearedTime" not in each for each in one) for one in found]
-
-    rounds = Rounds(world, world.vims, services)
+    rounds, elsewhere = Rounds(world, world.vims, services), {"service-away", "callbacks-failing"}
+    of_vnf = {"resources-drifted", "workload-troubled"}
     await rounds.look()
-    assert "credentials-expiring" in await alarms_of(world, "vim-1")
+    assert await all_open() == {"service-away", EXPIRING}
     assert rounds.looked_at == [], "a VIM that can be used is no reason to look at all that is on it"
     await world.store.update(INSTANCES, instance_id, {"metadata": {KEY: drift}})
+    await world.store.insert(MARKS, marked, {"id": marked, "text": "Pod web: it waits", "since": since})
     await world.store.update("subscriptions", subscription, {"failingSince": since})
     vim.update(status="UNREACHABLE", status_reason="Keystone: connection refused")
     with pytest.raises(OutsideUnavailable):
         await Rounds(world, Away(), services).look()
-    assert (await is_open())[:3] == [True] * 3
+    assert await all_open() >= elsewhere | of_vnf
     await rounds.look()
-    assert await is_open() == [True] * 4
+    assert await all_open() == {*elsewhere, *of_vnf, EXPIRING, AWAY}
+    assert AWAY in await alarms_of(world, instance_id)
     states.reverse()
     await world.store.update(INSTANCES, instance_id, {"metadata": {}})
+    await world.store.delete(MARKS, marked)
     await world.store.update("subscriptions", subscription, {"failingSince": None})
-    vim.update(status="ACTIVE")
+    vim.update(status="ACTIVE", days_left=None)
     await rounds.look()
-    assert await is_open() == [False] * 4
+    assert await all_open() == set()
+
+
+async def test_each_event_has_its_object_looked_at_and_comes_again_while_that_cannot_be_read(world: World) -> None:
+    """API-182, API-184."""
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    watch, vim = Rounds(world, world.vims, no_services), world.vims.records["vim-1"]
+
+    async def open_after(event: Message, watching: FaultWatch = watch) -> tuple[Verdict, set[str]]:
+        verdict = await watching.follow(Delivery(Envelope(data=event, source="/kubevnfm/lcm-api"), 1))
+        found = [await alarms_of(world, each) for each in (instance_id, "vim-1")]
+        every = [each for of in found for one in of.values() for each in one]
+        return verdict, {each["faultType"] for each in every if "alarmClearedTime" not in each}
+
+    ends = {"days_left": 3, "expires_at": "2030-01-09T00:00:00Z"}
+    expiring = VimCredentialsExpiring(vim_id="vim-1", name="lab", part="bearer_token", **ends)
+    vim.update(ends, expiring="bearer_token")
+    verdict, found = await open_after(expiring, Rounds(world, Away(), no_services))
+    assert (type(verdict), found) == (Again, set())
+    assert await open_after(expiring) == (Ack(), {EXPIRING})
+    mark = {"id": instance_id, "text": "Pod web: it waits", "since": rfc3339(NOW)}
+    await world.store.insert(MARKS, instance_id, mark)
+    troubled = InstanceTroubled(vnf_instance_id=instance_id, text="Pod web: it waits")
+    assert await open_after(troubled) == (Ack(), {EXPIRING, "workload-troubled"})
+    await world.store.delete(MARKS, instance_id)
+    assert await open_after(troubled) == (Ack(), {EXPIRING})
+    del world.vims.records["vim-1"]
+    assert await open_after(VimDeregistered(vim_ids=("vim-1",))) == (Ack(), set())
+    # By this chain subscribers are notified of them in order.
+    raised, cleared = [each for each in watch.events if each.data.managed_object_id == "vim-1"]
+    assert (raised.data.follows, cleared.data.follows) == ("", raised.id)
 
 
 async def test_cleared_alarms_are_removed_after_their_time(world: World, watch: FaultWatch) -> None:
