@@ -48,7 +48,7 @@ def health_handlers(parts: Parts, states: Mapping[str, object] | None = None) ->
     async def readiness(_: web.Request) -> web.Response:
         found = await parts()
         lacking = [each for each in found if each.state in _LACKING]
-        is_ready = not any(each.is_vital for each in lacking)
+        is_ready = not any(each.is_vital and each.state != "ready" for each in found)
         status = ("degraded" if lacking else "ready") if is_ready else "not ready"
         body = {"status": status, "parts": [_shown(each) for each in found], **(states or {})}
         return web.json_response(body, status=200 if is_ready else 503)

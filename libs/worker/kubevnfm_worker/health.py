@@ -64,6 +64,7 @@ class _Watched:
         self.look: asyncio.Task[Sequence[Lack]] | None = None
         self.began = -math.inf
         self.has_ended = False
+        self.has_failed = False
         self.lacks: Sequence[Lack] = ()
         self.state: State | None = None
         self.since: datetime | None = None
@@ -79,9 +80,11 @@ class _Watched:
     async def _looked(self) -> Sequence[Lack]:
         try:
             self.lacks = await self.part.look()
-        except Exception:  # the edge: a look that cannot be made must not be the last one
-            log.exception("look_failed", part=self.part.name)
-            self.lacks = (self.part.silent(),)
+            self.has_failed = False
+        except Exception:  # the edge: a part whose look fails, by whatever, is as silent as one whose look hangs
+            if not self.has_failed:  # a line when it begins, not one every 2 s
+                log.exception("look_failed", part=self.part.name)
+            self.lacks, self.has_failed = (self.part.silent(),), True
         self.has_ended = True
         return self.lacks
 

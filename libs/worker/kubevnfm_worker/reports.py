@@ -105,9 +105,7 @@ async def _publish(backends: Reporting, *, within_s: float, has_ended: bool) -> 
     # The broker is away, or the bus closes with the process: other processes see that by the missing report.
     except (VnfmError, TimeoutError) as error:
         log.debug("report_not_published", reason=str(error) or type(error).__name__)
-    except (
-        Exception
-    ):  # the edge: a process that works must not be shown away for good, as after a moment without threads
+    except Exception:  # the edge: one that ended the reports would let a process that works be shown away for good
         log.exception("report_failed")
 
 

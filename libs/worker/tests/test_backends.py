@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,16 +19,19 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_events.queues import SERVICE_STATES
 from kubevnfm_events.services import ServiceReported
 from kubevnfm_kit.clock import SteadyClock
+from kubevnfm_kit.health import add_health
+from kubevnfm_kit.http import serving
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import health, reports
 from kubevnfm_worker.backends import Backends
-from kubevnfm_worker.health import Health
+from kubevnfm_worker.health import Health, Lack, Part
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
 from kubevnfm_worker.parts import PACKAGE_CODE, disk_part
 from kubevnfm_worker.reports import reporting
 from patience import until_true
+from structlog.testing import capture_logs
 from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
 
@@ -199,7 +202,8 @@ async def test_a_disk_that_hangs_takes_one_thread_and_is_named(
 async def test_a_report_that_cannot_be_made_is_not_the_last_one(
     store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard, thread = asyncio.Event(), threading.Thread
+    """Neither because a part cannot be examined, nor because the report itself fails."""
+    heard, thread, publish = asyncio.Event(), threading.Thread, InProcessBus.publish
 
     async def hear(_: Envelope[Message]) -> None:
         heard.set()
@@ -208,13 +212,51 @@ async def test_a_report_that_cannot_be_made_is_not_the_last_one(
         monkeypatch.setattr(threading, "Thread", thread)
         raise RuntimeError("can't start new thread")
 
+    async def failing(*_: object) -> None:
+        monkeypatch.setattr(InProcessBus, "publish", publish)
+        raise RuntimeError("no such luck")
+
     monkeypatch.setattr(threading, "Thread", refused)
+    monkeypatch.setattr(InProcessBus, "publish", failing)
     monkeypatch.setattr(reports, "EVERY_S", 0.01)
     async with InProcessBus(RING) as bus, bus.watch_events(SERVICE_STATES, hear), asyncio.timeout(30):
         backends = Backends(bus, store, RING)
         backends.process.folders.append(tmp_path)
         async with reporting(backends):
             await heard.wait()
+    assert threading.Thread is thread
+
+
+async def test_a_process_does_not_serve_before_it_knows_its_vital_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a look that fails again and again is one line of the log, until one succeeds."""
+    goes_on, faults = asyncio.Event(), [ValueError("first"), ValueError("second"), None, ValueError("third")]
+
+    async def look() -> Sequence[Lack]:
+        await goes_on.wait()
+        fault = faults.pop(0)
+        if fault is not None:
+            raise fault
+        return []
+
+    watched = Health(SteadyClock(), [Part("store", look, lambda: Lack("It is away.", is_blocking=True, is_vital=True))])
+    app = web.Application()
+    add_health(app, watched.parts)
+    monkeypatch.setattr(health, "_FRESH_S", 0.0)
+    monkeypatch.setattr(health, "HANGS_S", 300.0)
+    monkeypatch.setattr(health, "_WAIT_S", 0.01)
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/health/ready") as answer,
+    ):
+        shown = await answer.json()
+    assert (answer.status, shown["status"], shown["parts"][0]["state"]) == (503, "not ready", "unknown")
+    goes_on.set()
+    monkeypatch.setattr(health, "_WAIT_S", 300.0)
+    with capture_logs() as lines:
+        found = [(await watched.parts())[0].state for _ in range(4)]
+    assert found == ["failed", "failed", "ready", "failed"]
+    assert [(each["event"], each["part"]) for each in lines] == [("look_failed", "store")] * 2
 
 
 def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(

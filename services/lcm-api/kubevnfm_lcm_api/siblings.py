@@ -6,6 +6,7 @@ it hears any: without a broker it says that nothing is known, and not that all o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ class SeenProcess:
     report: ServiceReported
     state: ProcessState
     since: datetime
-    """Since when it is in this state: of one that is away, when it reported last."""
+    """Since when it is in this state, and lacks something or nothing: of one that is away, when it reported last."""
     seen_at: datetime
     """When it reported last."""
 
@@ -118,7 +119,10 @@ class Siblings:
 
     async def services(self) -> Sequence[SeenService]:
         """Return each service, with those of its processes that are known."""
-        own, now = await self.own(), self.clock.now()
+        return self._services(await self.own())
+
+    def _services(self, own: ServiceReported) -> Sequence[SeenService]:
+        now = self.clock.now()
         before = self._heard.get(_key(own))
         seen = {key: self._judged(each, now) for key, each in self._heard.items() if key != _key(own)}
         seen[_key(own)] = SeenProcess(own, _state(own), _since(own, before, now), now)
@@ -133,9 +137,10 @@ class Siblings:
         """Return what reads the parts of this process, and then the services that it is not."""
 
         async def parts() -> Sequence[PartState]:
-            found = list(await own())
-            here = {*(await self.own()).services, "lcm-api"}
-            return [*found, *(_part(each) for each in await self.services() if each.name not in here)]
+            # Side by side: a part that hangs is waited for once.
+            found, report = await asyncio.gather(own(), self.own())
+            here = {*report.services, "lcm-api"}
+            return [*found, *(_part(each) for each in self._services(report) if each.name not in here)]
 
         return parts
 
@@ -164,19 +169,21 @@ class Siblings:
 
 def _part(service: SeenService) -> PartState:
     """Return a service as anybody may see it: without its hosts, and without the texts that it reports."""
-    reporting = [each for each in service.processes if each.state in {"ready", "not-ready"}]
-    troubles = {each.part for process in reporting for each in process.report.troubles}
+    lacking = [each for each in service.processes if each.state in {"ready", "not-ready"} and each.report.troubles]
+    troubles = {each.part for process in lacking for each in process.report.troubles}
     named = ", ".join(sorted(troubles & _PARTS)) or "a part that this gateway does not know"
     lacks = f"A process of it lacks: {named}." if troubles else ""
     state, text = _PART_STATES.get(service.state, ("degraded" if troubles else "ready", lacks))
-    return PartState(service.name, state, service.since, text or lacks)
+    since = min(each.since for each in lacking) if state == "degraded" else service.since
+    return PartState(service.name, state, since, text or lacks)
 
 
 def _since(report: ServiceReported, before: _Heard | None, now: datetime) -> datetime:
-    """Return since when a process is in the state that it reports."""
+    """Return since when a process is in the state that it reports, and lacks something or nothing."""
     if before is None:
         return min(report.started_at, now)  # by its own clock, which may be ahead
-    return before.since if _state(before.report) == _state(report) else now
+    is_same = _state(before.report) == _state(report) and bool(before.report.troubles) == bool(report.troubles)
+    return before.since if is_same else now
 
 
 def _key(report: ServiceReported) -> object:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from healthy import healthy
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.contract import services
 from kubevnfm_events.services import ServiceReported, Trouble
+from kubevnfm_kit.health import PartState
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import SeenService, Siblings
 from kubevnfm_lcm_api.views.processes import shown_service
@@ -28,7 +30,7 @@ class Site:
     """A gateway that hears reports, at times that the test chooses."""
 
     def __init__(self) -> None:
-        self.at = START
+        self.at, self.asked = START, asyncio.Event()
         self.own = report("gateway", "lcm-api")
         self.siblings = Siblings(self, self._own)
 
@@ -36,6 +38,7 @@ class Site:
         return self.at
 
     async def _own(self) -> ServiceReported:
+        self.asked.set()
         return self.own
 
     async def hear(self, *reports: ServiceReported) -> None:
@@ -51,9 +54,22 @@ class Site:
 
     async def parts(self) -> dict[str, tuple[str, str]]:
         """Return the state and the text of each other service at the gateway's readiness."""
-        found = await self.siblings.beside(healthy)()
+        found = await self.seen_parts()
         assert not any(each.is_vital for each in found)
         return {each.part: (each.state, each.text) for each in found}
+
+    async def seen_parts(self) -> Sequence[PartState]:
+        """Return them; what this process lacks is read once, at the same time as its parts."""
+        self.asked.clear()
+        async with asyncio.timeout(30):
+            found = await self.siblings.beside(self._parts)()
+        assert not self.asked.is_set()
+        return found
+
+    async def _parts(self) -> Sequence[PartState]:
+        await self.asked.wait()
+        self.asked.clear()
+        return ()
 
     async def service(self, name: str) -> SeenService:
         return next(each for each in await self.siblings.services() if each.name == name)
@@ -139,7 +155,14 @@ async def test_a_gateway_that_hears_nothing_says_that_it_knows_nothing() -> None
 async def test_what_a_process_lacks_is_shown_with_the_time_since_when() -> None:
     """And hundreds of reports of processes that are no more are not kept."""
     site = Site()
-    await site.hear(site.own, report("m1", "mgmt-executor", troubles=(SANDBOX,)))
+    lacking = report("m1", "mgmt-executor", troubles=(SANDBOX,))
+    for since, each in enumerate((lacking.model_copy(update={"troubles": ()}), lacking), start=-2):
+        site.at = START + timedelta(hours=since)
+        await site.hear(site.own, report("m0", "mgmt-executor"), each)
+    (part,) = [each for each in await site.seen_parts() if each.part == "mgmt-executor"]
+    assert (part.state, part.since) == ("degraded", START - timedelta(hours=1))
+    await site.hear(report("m0", "mgmt-executor", has_ended=True))
+    site.at = START
     await site.pass_s(10)
     broken = report("m1", "mgmt-executor", troubles=(SANDBOX, STORE))
     await site.hear(broken)
