@@ -40,13 +40,13 @@ class RequestMetrics:
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "kubevnfm_http_requests",
-            "Requests to the gateway by the class of their status; status none: the caller left before the answer.",
+            "Requests to the gateway by the class of their status; status none: the gateway was stopped before the answer.",
             ["method", "route", "status"],
             registry=registry,
         )
         self._seconds = Histogram(
             "kubevnfm_http_request_seconds",
-            "Time from the head of a request to the end of its answer.",
+            "Time from the head of a request until its answer is made; of streams: until they end.",
             ["method", "route"],
             buckets=_REQUEST_BUCKETS_S,
             registry=registry,
@@ -79,7 +79,7 @@ class RequestMetrics:
     def _middleware(self) -> Middleware:
         @web.middleware
         async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
-            status, begun = _NO_ANSWER, time.monotonic()
+            status, begun = _FAULT, time.monotonic()  # an error that is not handled is answered with 500
             self._running.inc()
             try:
                 response = await handler(request)
@@ -87,8 +87,8 @@ class RequestMetrics:
             except web.HTTPException as answer:
                 status = _class_of(answer.status)
                 raise
-            except Exception:  # counted here, answered by aiohttp
-                status = _FAULT
+            except asyncio.CancelledError:
+                status = _NO_ANSWER
                 raise
             else:
                 return response

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import product
 from typing import Final
 
 import pytest
+from aiohttp import ClientError, ClientSession, web
+from aiohttp.test_utils import TestServer
 from callers.documented import an_app
+from kubevnfm_lcm_api.gateway.request_metrics import RequestMetrics
 from kubevnfm_lcm_api.http.routes import ROUTES
 from worlds.lcm_world import TOKEN, World
 from yarl import URL
@@ -61,6 +65,38 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
     assert 'kubevnfm_http_requests_total{method="GET",route="none",status="4xx"}' in metrics
     assert UNKNOWN not in metrics
     assert "kubevnfm_region" not in metrics
+
+
+async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as_unanswered() -> None:
+    metrics, app, has_begun = RequestMetrics("1"), web.Application(), asyncio.Event()
+
+    async def fail(_: web.Request) -> web.Response:
+        raise ValueError
+
+    async def move(_: web.Request) -> web.Response:
+        raise web.HTTPSeeOther("/ui/")
+
+    async def hang(_: web.Request) -> web.Response:
+        has_begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    for handler in (fail, move, hang):
+        app.router.add_get(f"/{handler.__name__}", handler)
+    metrics.add_to(app)
+    server = TestServer(app)
+    await server.start_server(shutdown_timeout=0.01)
+    async with ClientSession() as session:
+        assert (await session.get(server.make_url("/fail"))).status == 500
+        assert (await session.get(server.make_url("/move"), allow_redirects=False)).status == 303
+        unanswered = asyncio.create_task(session.get(server.make_url("/hang")))
+        await has_begun.wait()
+        await server.close()
+        with pytest.raises(ClientError):
+            await unanswered
+    found = re.findall(r'requests_total\{method="GET",route="/(\w+)",status="(\w+)"\} 1\.0', metrics.text())
+    assert dict(found) == {"fail": "5xx", "move": "3xx", "hang": "none"}
+    assert "kubevnfm_http_requests_running 0.0" in metrics.text()
 
 
 NOT_BUILT: Final = (
