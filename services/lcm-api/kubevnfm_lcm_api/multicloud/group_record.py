@@ -60,6 +60,8 @@ class GroupRecord(SolType):
     expires_at: str
     by: str = ""
     """The user who has asked for it."""
+    traceparent: str = ""
+    """The span of that request (W3C Trace Context), to which its operations belong; empty: it has named none."""
     parallel: int
     stop_after_failures: int
     is_cancelled: bool = False

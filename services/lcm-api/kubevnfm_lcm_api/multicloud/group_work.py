@@ -17,6 +17,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, lease_left_s
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.owners import Owners
+from kubevnfm_kit.traces import read_traceparent, traced_by
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
@@ -176,7 +177,8 @@ class GroupWork:
     def _start(self, group: GroupRecord, entry: RegionEntry) -> None:
         key = (group.id, entry.cloud_region_id)
         if key not in self._starts:
-            self._starts[key] = asyncio.create_task(self._begin(group, entry), name=f"group-region {key}")
+            with traced_by(read_traceparent(group.traceparent)):  # the task begins with this context, and keeps it
+                self._starts[key] = asyncio.create_task(self._begin(group, entry), name=f"group-region {key}")
 
     async def _looked_at(self, group: GroupRecord, entry: RegionEntry) -> RegionEntry:
         """Return a RUNNING region as it is now; one that was not begun is begun."""

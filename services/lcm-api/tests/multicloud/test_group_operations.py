@@ -14,6 +14,7 @@ import pytest_asyncio
 from kubevnfm_clients.multicloud.dry_runs import TakenPlaces
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import ApplyObjects
+from kubevnfm_kit.traces import TraceContext, read_traceparent
 from kubevnfm_lcm_api.lifecycle.core import instance
 from kubevnfm_lcm_api.multicloud import group_checks, group_record
 from kubevnfm_secrets import revealed
@@ -22,7 +23,7 @@ from kubevnfm_store.query import Query, Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from packages.package_variants import variant
 from patience import until, until_true
-from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
+from worlds.lcm_world import JSON_HEADERS, RING, Answer, FragileStore, Storage, World, lcm_world
 
 VNFS = "/multicloud/v1/vnf_instances"
 GROUPS = "/multicloud/v1/group-operations"
@@ -41,9 +42,10 @@ class Gateway:
     def __init__(self, world: World, csar_id: str) -> None:
         self.world, self.csar_id = world, csar_id
 
-    async def begin(self, regions: Any = ALL, **more: Any) -> Answer:
+    async def begin(self, regions: Any = ALL, trace: Any = None, **more: Any) -> Answer:
+        headers = JSON_HEADERS if trace is None else {**JSON_HEADERS, "traceparent": str(trace)}
         asked = {"csar_id": self.csar_id, "values": {"level": 1, "password": "open-sesame"}, "regions": regions, **more}
-        return await self.world.call("POST", VNFS, asked)
+        return await self.world.call("POST", VNFS, asked, headers=headers)
 
     async def ended(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """Return a group operation once it has ended."""
@@ -98,6 +100,7 @@ async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None
         values_by_region={FOUR[0]: {"level": 9, "zone": "x"}},
         oof_parameters=[{"token": "from-oof"}],
         parallel=2,
+        trace=TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"),
     )
     group = made.must(202).json
     stored = await gateway.world.store.get(group_record.COLLECTION, group["id"])
@@ -113,6 +116,8 @@ async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None
     }
     assert {each["group_operation"] for each in vnfs.values()} == {group["id"]}
     sent = [each.data for each in gateway.world.twins.commands if isinstance(each.data, ApplyObjects)]
+    traces = [read_traceparent(each.traceparent) for each in gateway.world.twins.commands]
+    assert {each and each.trace_id for each in traces} == {"0af7651916cd43dd8448eb211c80319c"}
     values = {each["cloud_region_id"]: each for each in (revealed(one.values, RING) for one in sent)}
     assert {region: (each["level"], each.get("zone")) for region, each in values.items()} == {
         FOUR[0]: (0, "x"), FOUR[1]: (1, None), FOUR[2]: (2, None),

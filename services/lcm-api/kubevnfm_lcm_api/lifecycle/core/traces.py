@@ -11,14 +11,9 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
 
 
-def caller_of(record: OccurrenceRecord) -> TraceContext | None:
-    """Return the span of the caller in which the operation was asked for; None: the caller has named none."""
-    return read_traceparent(record.traceparent)
-
-
 def operation_span(record: OccurrenceRecord) -> TraceContext:
     """Return the span of the operation: in the trace of its caller, else in one of its own."""
-    caller = caller_of(record)
+    caller = read_traceparent(record.traceparent)
     trace_id = derived_trace_id("operation", record.occ.id) if caller is None else caller.trace_id
     is_sampled = caller is None or caller.is_sampled
     return TraceContext(trace_id, derived_span_id("operation", record.occ.id), is_sampled)
