@@ -87,9 +87,12 @@ def with_parameters(
 
     ``form``: of the request; with it, a field that is a text gets what was written.
     """
-    from kubevnfm_cli.forms import type_at, value_of
+    from kubevnfm_cli.forms import check_is_parameter, type_at, value_of
 
     parameters = dict(body.get(name) or {})
+    for option, words in (("--set", given.set), ("--set-string", given.set_string), ("--set-file", given.set_file)):
+        for word in words:
+            check_is_parameter(form, name, _names(_pair(word, option)[0])[0], option)
     for word in given.set:
         key, text = _pair(word, "--set")
         source = f"--set {printable(key)} (--set-string takes any text)"

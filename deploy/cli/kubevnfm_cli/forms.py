@@ -77,6 +77,17 @@ def type_at(form: Form | None, names: Sequence[str]) -> Mapping[str, Any]:
     return here
 
 
+def check_is_parameter(form: Form | None, parameters: str, name: str, option: str) -> None:
+    """Raise UsageFault for an attribute of the request itself, unless the package has a parameter of this name too."""
+    if form is None or name in properties_of(type_at(form, [parameters])):
+        return
+    if name in properties_of(form.resolved(form.schema)):
+        raise UsageFault(
+            f"{option} {printable(name)}: this is an attribute of the request, and {option} sets one of {parameters}: "
+            "use an option of its own, or -f FILE"
+        )
+
+
 def value_of(text: str, schema: Mapping[str, Any], source: str) -> Any:
     """Return the value of a text: a text stays one where the form wants one, anything else is read as YAML. Raises UsageFault."""
     is_text = schema.get("type") == "string"

@@ -162,7 +162,8 @@ class _Writer:
             for one in noun.table.columns
         ]
         self._columns = [*kinds, *inner]
-        self._grid = Grid(call.out, self._columns, is_wide=call.format.kind == "wide")
+        self._has_titles = not call.given.no_headers
+        self._grid = Grid(call.out, self._columns, is_wide=call.format.kind == "wide", has_titles=self._has_titles)
         self._shown = [one for one in inner if call.format.kind != "table" or not one.is_wide]
         self._is_first = True
 
@@ -197,7 +198,7 @@ class _Writer:
         if form.is_for_people:
             return self._grid.text(events)
         if form.kind == "csv":
-            return csv_text(events, self._columns, has_titles=self._is_first)
+            return csv_text(events, self._columns, has_titles=self._has_titles and self._is_first)
         if form.kind == "name":
             return "".join(f"{self._named(event['object'])}\n" for event in events)
         return "".join(self._document(one if self._shows_kinds else one["object"]) for one in events)

@@ -11,6 +11,7 @@ import pytest
 from callers.command_line import Output, kubevnfm
 from kubevnfm_cli.bodies import with_parameters
 from kubevnfm_cli.call import Call
+from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.forms import asked, missing
 from kubevnfm_cli.main import Streams
 from kubevnfm_cli.schema_text import Form, template
@@ -73,6 +74,17 @@ def test_a_value_has_the_type_that_the_form_wants(word: str, value: object) -> N
     for name in word.partition("=")[0].split("."):
         found = found[name]
     assert found == value
+
+
+@pytest.mark.parametrize("option", ["set", "set_string", "set_file"])
+def test_an_attribute_of_the_request_is_not_taken_for_a_parameter(option: str) -> None:
+    given = argparse.Namespace(**{**dict.fromkeys(("set", "set_string", "set_file"), ()), option: ["flavourId=b"]})
+    refused = rf"^--{option.replace('_', '-')} flavourId: .* -f FILE$"
+    with pytest.raises(UsageFault, match=refused):
+        with_parameters({}, given, Form(SCHEMA))
+    own: Any = {"properties": {"additionalParams": {"properties": {"flavourId": {}}}, "flavourId": {}}}
+    if option != "set_file":
+        assert with_parameters({}, given, Form(own)) == {"additionalParams": {"flavourId": "b"}}
 
 
 def test_what_a_request_lacks_is_asked_and_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import json
 import shlex
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from callers.command_line import Ran, kubevnfm
@@ -19,6 +20,7 @@ from kubevnfm_cli.faults import UsageFault
 from kubevnfm_cli.nouns import NOUNS
 from kubevnfm_events import Envelope
 from kubevnfm_events.vim import VimStatusChanged
+from kubevnfm_kit.errors import Conflict
 from patience import until
 from worlds.lcm_world import SAMPLES, World
 
@@ -139,6 +141,9 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
         listed = await run(world, "get", noun.name, "-o", "json")
         assert (listed.code, listed.err) == (0, ""), noun.name
     assert (await run(world, "get", "vims")).out.splitlines()[1].startswith("vim-1 ")
+    with patch.object(world.vims, "delete", side_effect=Conflict("VIM vim-1 is used")):
+        refused = await run(world, "delete", "vim", "vim-1")
+    assert (refused.code, "is used; kubevnfm get vnf --where vimId=vim-1 lists" in refused.err) == (6, True)
     assert (await run(world, "get", "region/plant/one", "-o", "name")).out == "region/plant/one\n"
     assert "plant/one" in (await run(world, "describe", "region", "one")).out
     await subscriptions_are_shown_with_their_deliveries(world)
@@ -165,6 +170,8 @@ async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
     assert [row.split(",")[1] for row in bare.out.splitlines()] == ["v2", "vnfpkgm-v2"]
     by_path = await run(world, "get", "sub", "-o", "jsonpath={.items[*].api}", "--sort-by", ".id")
     assert by_path.out == "v2 vnfpkgm-v2\n"
+    first = await run(world, "get", "sub", "-o", "jsonpath={.items[*].api}", "--sort-by", "api", "--limit", "1")
+    assert (first.out, first.err) == ("v2\n", "there are more than 1: --limit and --where select others\n")
     assert not (await run(world, "get", "sub", "--no-headers")).out.startswith("ID ")
     both = (await run(world, "describe", "sub", *ids, "-o", "jsonpath={[*].id}")).out
     assert both.split() == ids
@@ -248,6 +255,10 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("create", "alarm"), 2, "raises them"),
         (("get", "vnf", "--sort-by", "NAEM"), 2, "or a JSONPath as .name; did you mean NAME?"),
         (("get", "vnf", "--sort-by", ".items[?]"), 2, "jsonpath: "),
+        (("get", "vnf/absent", "--sort-by", "NAEM"), 2, "did you mean NAME?"),
+        (("drift", "absent", "--sort-by", "NAEM"), 2, "did you mean NAME?"),
+        (("get", "vnf", "--where", "nam=x"), 1, "nam: no such query parameter: did you mean name?"),
+        (("upload", __file__), 1, f"{__file__}: 400: "),
         (("get", "vnf", "-o", "json", "--no-headers"), 2, "--no-headers is for -o table, wide and csv"),
         (("get", "vnf", "-w", "--sort-by", "name"), 2, "--sort-by is not for --watch"),
         (("get", "vnf,op", "-o", "json"), 2, "-o json is for one noun"),

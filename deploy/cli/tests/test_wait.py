@@ -201,31 +201,34 @@ async def test_a_watched_list_shows_each_change_and_survives_a_restart_of_the_ga
         listing = watching(url, "vnf")
         first = (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine", "--name", "first")).out.strip()
         kinds = watching(url, first, first.removeprefix("vnf/"), "-o", "jsonl", "--output-watch-events")  # named twice
-        for running in (listing, kinds):
+        rows = watching(url, first, "-o", "csv", "--no-headers")
+        for running in (listing, kinds, rows):
             await running.says(first.removeprefix("vnf/"))
         await line.cut()
         await listing.says("connection lost: ")
         assert (await kubevnfm(vm.url, "modify", first, "--name", "second", "--wait")).code == 0
         await line.open()
-        for running in (listing, kinds):
+        for running in (listing, kinds, rows):
             await running.says("second")
         with patch("kubevnfm_cli.lists.read_list", side_effect=read_list) as asked:
             assert (
                 await kubevnfm(vm.url, "modify", first, "--description", "x", "--name", "third", "--wait")
             ).code == 0
-            for running in (listing, kinds):
+            for running in (listing, kinds, rows):
                 await running.says("third")
         queries = [call.args[2] for call in asked.call_args_list if call.args[1].name == "vnf"]
         assert queries, "something was read"
         assert all(query.get("id") == [first.removeprefix("vnf/")] for query in queries), "only what has changed"
         assert (await kubevnfm(vm.url, "delete", first)).code == 0
         assert (await kinds.end()).code == 0, "nothing can come after it"
+        assert (await rows.end()).code == 0
+        assert [each.split(",")[1] for each in rows.out.getvalue().splitlines()] == ["first", "second", "third"]
         await listing.says(f"{first} (third) is deleted")
         read = [json.loads(each) for each in kinds.out.getvalue().splitlines()]
         found = [(each["type"], each["object"]["vnfInstanceName"]) for each in read]
         assert found == [("ADDED", "first"), ("MODIFIED", "second"), ("MODIFIED", "third"), ("DELETED", "third")]
-        rows = [each.split()[1] for each in listing.out.getvalue().splitlines()]
-        assert rows == ["NAME", "first", "second", "third"]
+        names = [each.split()[1] for each in listing.out.getvalue().splitlines()]
+        assert names == ["NAME", "first", "second", "third"]
         with patch.object(listing.out, "write", side_effect=BrokenPipeError):  # `| head`
             assert (await kubevnfm(vm.url, "create", "vnf", "--package", "Virtual machine")).code == 0
             assert (await listing.end()).code == 0

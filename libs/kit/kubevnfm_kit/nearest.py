@@ -50,14 +50,12 @@ def nearest(name: str, known: Iterable[str], work: Work | None = None) -> str | 
     return by_folded[found[0]] if found else None
 
 
-def no_such(name: str, known: Sequence[str]) -> str:
-    """Return the reason of a refusal of an attribute that is not known: with the nearest one, or else with all."""
+def no_such(name: str, known: Sequence[str], what: str = "attribute") -> str:
+    """Return the reason of a refusal of a name that is not known: with the nearest one, or else with all."""
     meant = nearest(name, known)
-    return (
-        f"no such attribute: did you mean {meant}?"
-        if meant is not None
-        else f"no such attribute: known are {', '.join(known)}"
-    )
+    if meant is not None:
+        return f"no such {what}: did you mean {meant}?"
+    return f"no such {what}: {f'known are {joined}' if (joined := ', '.join(known)) else 'there is none'}"
 
 
 def shown(name: str) -> str:

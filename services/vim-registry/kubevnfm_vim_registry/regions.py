@@ -36,6 +36,7 @@ from kubevnfm_vim_registry.domain.errors import (
     VimTooSlow,
     VimUnauthorized,
     VimUnreachable,
+    named,
 )
 from kubevnfm_vim_registry.domain.features import node_capabilities
 from kubevnfm_vim_registry.domain.ports import RegionProbe
@@ -54,7 +55,6 @@ _FILTERS: Final[Mapping[str, str]] = {
 }
 """The paths in the documents, by filter."""
 _PREFIXES: Final[Mapping[str, str]] = {"id_prefix": "region/id", "name_prefix": "region/cloud_region"}
-_MOST_SHOWN: Final = 100
 _NOT_USABLE: Final = (VimUnauthorized, VimRefused, VimUnreachable, VimTooSlow, KubernetesTooOld)
 
 
@@ -165,8 +165,7 @@ class Regions:
         try:
             await self._registry.remove(stored, if_revision=stored.revision)
         except VimInUse as error:
-            ids = ", ".join(error.users[:_MOST_SHOWN])
-            detail = f"{len(error.users)} VNF instances use cloud region {owner}/{region}: {ids}"
+            detail = f"{len(error.users)} VNF instances use cloud region {owner}/{region}: {named(error.users)}"
             raise InUse(detail, error.users) from error
         log.info("region_deleted", region=f"{owner}/{region}", vim_id=stored.vim.id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubevnfm_cli import lists
 from kubevnfm_cli.call import Call, Parser
-from kubevnfm_cli.faults import CONFLICT, DONE, Fault, UsageFault
+from kubevnfm_cli.faults import CONFLICT, DONE, Fault, Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import part
 from kubevnfm_cli.nouns import Noun, noun_of
@@ -65,4 +65,10 @@ def _delete(gateway: Gateway, noun: Noun, identifier: str) -> None:
         # Each API deletes its own subscriptions alone.
         shown = lists.read_one(gateway, noun, identifier)
         path = str(part(shown, "_links", "subscription", "href") or path)
-    gateway.call("DELETE", path)
+    try:
+        gateway.call("DELETE", path)
+    except Refused as refused:
+        if (noun.name, refused.code) != ("vim", CONFLICT):
+            raise
+        way = f"kubevnfm get vnf --where vimId={printable(identifier)} lists the VNFs on it"
+        raise Refused(refused.status, f"{refused}; {way}", refused.body) from None

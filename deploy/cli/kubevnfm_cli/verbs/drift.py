@@ -46,12 +46,12 @@ def run(call: Call) -> int:
     noun, limit = noun_of("vnf"), call.given.limit
     if limit < 1:
         raise UsageFault("--limit: at least 1 expected")
-    wanted = {lists.resolve(call.gateway, noun, one) for one in call.given.ids}
-    # The gateway lists VNFs with a problem; drift is one of several.
     check_table_options(call)
     field = call.given.sort_by
     if field is not None:
-        sorted_by(field, TABLE, [], noun.item)
+        sorted_by(field, TABLE, [], noun.item)  # a wrong field is refused before anything is asked
+    wanted = {lists.resolve(call.gateway, noun, one) for one in call.given.ids}
+    # The gateway lists VNFs with a problem; drift is one of several.
     listed = lists.read_list(call.gateway, noun, {"problem": "true"}, lists.ALL)
     found = [one for one in listed.items if one.get("drift") and (not wanted or one.get("id") in wanted)]
     items = found[:limit] if field is None else sorted_by(field, TABLE, found, noun.item)[:limit]

@@ -66,12 +66,14 @@ def run(call: Call) -> int:
         raise UsageFault("--where is for lists, which have no ID")
     if is_watch:
         return _watch(call, noun, wanted, limit)
+    _sorted(call, noun, [])  # a wrong field is refused before anything is asked
     if not wanted:
-        _sorted(call, noun, [])  # a wrong field is refused before anything is asked
-        listed = lists.read_list(call.gateway, noun, lists.pairs(given.where, "--where"), limit)
-        listed = listed.with_items(_sorted(call, noun, listed.items))
-        show_list(call, listed.body, listed.items, noun.table)
-        if listed.has_more:
+        # The first ones of an order are known when all are.
+        read = limit if given.sort_by is None else lists.ALL
+        listed = lists.read_list(call.gateway, noun, lists.pairs(given.where, "--where"), read)
+        shown = listed.with_items(_sorted(call, noun, listed.items)[:limit])
+        show_list(call, shown.body, shown.items, noun.table)
+        if listed.has_more or len(listed.items) > limit:
             call.note(f"there are more than {limit}: --limit and --where select others")
         return DONE
     found = [lists.resolve(call.gateway, noun, one) for one in wanted]

@@ -62,7 +62,7 @@ def _form(call: Call, task: str, body: JsonObject, instance_id: str) -> Form | N
     from kubevnfm_cli import forms
 
     lacks_flavour = task == "instantiate" and "flavourId" not in body
-    has_values = call.verb != "modify" and call.given.set
+    has_values = call.verb != "modify" and (call.given.set or call.given.set_string or call.given.set_file)
     if not (lacks_flavour or has_values or (task == "instantiate" and forms.can_ask(call))):
         return None
     found = forms.known_form(call.gateway, instance_id, task)

@@ -47,9 +47,9 @@ def run(call: Call) -> int:
         package_id = uploads.create(call.gateway, {})
         try:
             uploads.send(call.gateway, package_id, archive, _Bar(call, archive))
-        except Refused:
+        except Refused as refused:
             _remove(call, package_id)
-            raise
+            raise Refused(refused.status, f"{printable(path)}: {refused}", refused.body) from None
         except (Fault, OSError, KeyboardInterrupt):
             call.note(f"package {package_id} may have no content; kubevnfm delete pkg {package_id}")
             raise

@@ -11,6 +11,7 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_pointer import Place, escaped
+from kubevnfm_kit.nearest import no_such
 from kubevnfm_secrets import SECRET_NAMES, hide
 from kubevnfm_sol.base import SolPatch
 from kubevnfm_sol.wrong_attributes import wrong_attributes
@@ -66,7 +67,7 @@ def check_query(request: web.Request, known: Mapping[str, bool]) -> None:
     """
     for name in request.query:
         if name not in known:
-            raise InvalidInput(name, "unknown query parameter")
+            raise InvalidInput(name, no_such(name, list(known), "query parameter"))
         if len(request.query.getall(name)) > 1 and not known[name]:
             raise InvalidInput(name, "given more than once")
 

@@ -63,11 +63,13 @@ async def list_all(request: web.Request) -> web.Response:
     """GET instances: newest first; by name with ``name``, by id with ``vimId`` and ``problem``."""
     asked = read_page(request, _FILTERS)
     store, sequence = context(request).store, views(request).sequence()
-    if ID.name in asked.filters and _PROBLEM.name in asked.filters:
-        raise InvalidInput(ID.name, f"not together with {_PROBLEM.name}")
-    is_by_id = ID.name not in asked.filters and (_PROBLEM.name in asked.filters or _VIM.name in asked.filters)
+    is_named, is_troubled = ID.name in asked.filters, _PROBLEM.name in asked.filters
+    is_by_id = not is_named and (is_troubled or _VIM.name in asked.filters)
     found = await (_by_id if is_by_id else _in_order)(store, asked)
     rows = await with_operations(store, found.items, api_root(request))
+    if is_named and is_troubled:
+        # They are few, so no index has to lead to them.
+        rows = [each for each in rows if each.health == "problem"]
     shown = [each.model_dump(mode="json", exclude_none=True) for each in rows]
     return list_answer(request, asked, sequence, shown, found.after)
 

@@ -20,7 +20,7 @@ from kubevnfm_store.query import Filter, Json, Query, Sort, Stored
 
 from kubevnfm_lcm_api.http.markers import link_to, next_href
 from kubevnfm_lcm_api.http.models import Shown
-from kubevnfm_lcm_api.http.pages import PageRequest
+from kubevnfm_lcm_api.http.pages import PageRequest, words
 from kubevnfm_lcm_api.http.routes import Parameter
 
 _MOST_IDS: Final = 100
@@ -79,7 +79,7 @@ async def find_page(
 
 async def find_named(store: DocumentStore, collection: str, parts: Sequence[Part], asked: PageRequest) -> Found:
     """Return those that are asked for by id and match the parts; there is no next page. Raises InvalidInput for too many."""
-    ids = list(dict.fromkeys(asked.filters[ID.name].split(",")))
+    ids = words([asked.filters[ID.name]], ID)
     if len(ids) > _MOST_IDS:
         raise InvalidInput(ID.name, f"at most {_MOST_IDS} expected")
     stored = await store.get_many(collection, ids)

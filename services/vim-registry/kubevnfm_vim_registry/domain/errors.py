@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, PlacedError, TimedOut, Unprocessable
+
+_MOST_NAMED: Final = 100
+
+
+def named(users: Sequence[str]) -> str:
+    """Return the ids of the first users: a VIM can have thousands."""
+    more = f" and {len(users) - _MOST_NAMED} more" if len(users) > _MOST_NAMED else ""
+    return f"{', '.join(users[:_MOST_NAMED])}{more}"
 
 
 class VimUnknown(NotFound, code="vim-unknown", title="VIM not found"):
@@ -67,7 +76,7 @@ class VimInUse(Conflict, code="vim-in-use", title="VIM in use"):
     """VNF instances use the VIM."""
 
     def __init__(self, vim_id: str, users: Sequence[str]) -> None:
-        super().__init__(f"VIM {vim_id} is used by the VNF instances {', '.join(users)}")
+        super().__init__(f"VIM {vim_id} is used by the VNF instances {named(users)}")
         self.vim_id, self.users = vim_id, tuple(users)
 
 
