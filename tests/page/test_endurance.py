@@ -125,6 +125,7 @@ async def test_hostile_names_are_text_and_break_no_view(tab: Tab, client: Client
     await tab.fits()
     await tab.faultless()
     await _hostile_tasks(tab, client, next(iter(made.values())))
+    await _hostile_alarms(tab, next(iter(made.values())))
     for instance in made.values():
         await client.delete(instance)
 
@@ -204,6 +205,33 @@ async def _hostile_tasks(tab: Tab, client: Client, instance: str) -> None:
     await tab.fits()
     await page.goto(f"{tab.url}/ui/instances/{instance}")
     await page.get_by_text(HOSTILE["markup"]).first.wait_for()
+    await tab.fits()
+    await tab.faultless()
+    await page.unroute_all(behavior="wait")
+
+
+async def _hostile_alarms(tab: Tab, instance: str) -> None:
+    """Alarms whose sentences and objects have such names."""
+    page, at = tab.page, "2026-11-28T00:00:00Z"
+    names = list(HOSTILE.values())
+    alarm = {
+        "state": "OPEN",
+        "severity": "MAJOR",
+        "faultType": "workload-troubled",
+        "probableCause": "x",
+        "objectKind": "vnf",
+        "objectId": instance,
+        "ackState": "UNACKNOWLEDGED",
+        "raisedAt": at,
+    }
+    alarms = [
+        {**alarm, "id": str(number), "objectName": name, "text": name, "details": [name] * 3}
+        for number, name in enumerate(names)
+    ]
+    await page.route("**/kubevnfm/v1/alarms?*", partial(_answer, {"sequence": "x", "items": alarms}))
+    await page.goto(f"{tab.url}/ui/alarms")
+    await page.get_by_role("link", name=HOSTILE["markup"]).wait_for()
+    assert await page.get_by_text(HOSTILE["markup"]).count() == 3, "its object, and two equal sentences"
     await tab.fits()
     await tab.faultless()
     await page.unroute_all(behavior="wait")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -269,6 +270,15 @@ async def test_the_services_are_seen_with_their_settings_and_after_a_kill(
     for name in ("lcm-api", "infra-openstack", "infra-k8s", "mgmt-executor", "vim-registry", "credentials-receiver"):
         await rows.filter(has_text=name).filter(has_text="✓ ready").first.wait_for()
     await rows.filter(has_text="auth_modes").filter(has_text="basic").wait_for()
+    view = (await client.call("GET", "/kubevnfm/v1/services")).must(200).json
+    since = (datetime.now(UTC) - timedelta(minutes=7)).isoformat()
+    troubles = [{"part": "disk", "text": "It is full.", "isBlocking": True, "since": since}]
+    view["services"][0]["processes"][0]["troubles"] = troubles
+    await page.route("**/kubevnfm/v1/services", lambda route: route.fulfill(json=view))
+    await page.get_by_role("listitem").filter(has_text="It is full., for 7 min").wait_for()
+    await tab.faultless()
+    await page.unroute_all(behavior="wait")
+    await page.get_by_text("It is full.").wait_for(state="hidden")
     await tab.picture("services")
     await tab.faultless()
     await page.get_by_label("Also those that have their defaults").check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -308,9 +309,53 @@ async def test_a_reader_sees_and_may_not_act(tab: Tab, client: Client, faults: L
         f"/vnflcm/v2/vnf_lcm_op_occs/{operation}/retry",
     )
     assert status == 403, "the gateway refuses, whatever the page shows"
+    await page.goto(f"{tab.url}/ui/instances/{cluster_id}")
+    await page.get_by_role("link", name="Its alarms").click()
+    alarm = page.get_by_role("row").filter(has_text="the fault of this test")
+    await alarm.filter(has_text="MAJOR").get_by_role("cell", name="no", exact=True).wait_for()
+    assert await page.get_by_role("row").count() == 2, "those of other objects are not shown"
+    await _an_alarm_is_acknowledged(tab, client, cluster_id)
+    # An acknowledgement is no event.
+    await alarm.get_by_role("cell", name="yes", exact=True).wait_for()
+    assert await page.get_by_role("button", name=re.compile("Acknowledge|Take back")).count() == 0
     await client.act(operation, "rollback")
+    await page.get_by_text("There is no such alarm.").wait_for()
+    await page.get_by_label("Cleared ones, too").check()
+    await alarm.filter(has_text="cleared").wait_for()
+    await page.goto(f"{tab.url}/ui/operations/{operation}")
     await page.get_by_text("rolled back").first.wait_for()
     await client.delete(cluster_id)
+
+
+async def _an_alarm_is_acknowledged(reader: Tab, client: Client, instance_id: str) -> None:
+    """An operator does it, takes it back, and does it again a moment after another one."""
+    browser = reader.page.context.browser
+    assert browser is not None
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    tab = Tab(await context.new_page(), reader.url)
+    tab.heed()
+    page = tab.page
+    await tab.log_in("anna", f"/ui/alarms?object={instance_id}")
+    await page.get_by_role("button", name="Acknowledge").click()
+    await page.get_by_role("button", name="Take back").click()
+    button = page.get_by_role("button", name="Acknowledge")
+    await button.wait_for()
+    await tab.picture("alarms")
+    [alarm] = (await client.call("GET", f"/kubevnfm/v1/alarms?object={instance_id}")).must(200).json["items"]
+    path, merge = f"/vnffm/v1/alarms/{alarm['id']}", {"Content-Type": "application/merge-patch+json"}
+
+    async def is_late(route: Route) -> None:
+        by_another = {"Version": "1.5.0", **merge}
+        (await client.call("PATCH", path, {"ackState": "ACKNOWLEDGED"}, headers=by_another)).must(200)
+        await route.continue_()
+
+    await page.route(f"**{path}", is_late)
+    async with page.expect_response(lambda answer: answer.url.endswith(path) and answer.status == 409):
+        await button.click()
+    await page.get_by_role("button", name="Take back").wait_for()
+    assert not await page.get_by_role("alert").count(), "it is as wanted"
+    assert not tab.wrong
+    await context.close()
 
 
 def _vm_with(text: str, other: str) -> bytes:
