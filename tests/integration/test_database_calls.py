@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.faults.external import ExternalAlarms
 from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
@@ -22,6 +24,7 @@ from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from pymongo import monitoring
+from real.alertmanager import fault, message, resolved
 from servers.mongo_indexes import IndexUse
 from servers.mongodb import mongodb_url
 from worlds.lcm_world import RING, FragileStore, Storage, World, lcm_world
@@ -200,6 +203,11 @@ async def search_everything(world: World) -> None:
         (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200)
     for kind in PATHS:
         await Dependencies(world.store).users(Provided(kind, ("VIM_ID",)))
+    for alerted in (fault(instances[0]), resolved(fault(instances[0]))):
+        (await world.call("POST", "/alert", message(alerted), headers={})).must(204)
+    unused: Any = None
+    silent = ExternalAlarms(store=world.store, alarms=unused, clock=SystemClock(), lost_after=timedelta(seconds=1))
+    await silent.clear_lost()
     for instance in instances:
         await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
         (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)

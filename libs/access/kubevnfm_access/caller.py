@@ -17,7 +17,8 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations, subscriptions, alarms, virtual links and persistent volumes; erase credentials that workload clusters sent."""
+    """Change VNF instances, operations, subscriptions, alarms, virtual links and persistent volumes; report alerts, which heal and scale; erase
+    credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
@@ -42,6 +43,8 @@ _OPERATORS_CHANGE: Final = (
     "/api/multicloud-k8s/v1/v2/cluster-providers/",
     f"{CALLBACK_PATH}/",
 )
+_WEBHOOKS: Final = frozenset({"/alert"})
+"""Where monitoring systems report alerts: paths of Tacker."""
 DRY_RUN: Final = "dry_run"
 """The query parameter with which a request is not carried out."""
 _DRY_RUNS: Final = re.compile(r"/multicloud/v1/vnf_instances(/[^/]+(/rollback)?)?")
@@ -110,7 +113,12 @@ def needed_role(method: str, path: str, *, is_dry_run: bool = False) -> Role:
     is_asking = is_dry_run and method in {"POST", "PATCH"} and _DRY_RUNS.fullmatch(path) is not None
     if is_asking or not is_changing(method) or path == SESSION:
         return Role.READER
-    return Role.OPERATOR if path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
+    return Role.OPERATOR if path in _WEBHOOKS or path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
+
+
+def is_webhook(method: str, path: str) -> bool:
+    """Return whether a monitoring system reports something."""
+    return method == "POST" and path in _WEBHOOKS
 
 
 def roles_of(names: Iterable[str], role_by_name: Mapping[str, Role]) -> frozenset[Role]:

@@ -7,14 +7,14 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from kubevnfm_kit.errors import OutsideUnavailable
 
-from kubevnfm_access.caller import DRY_RUN, Caller, is_changing, is_for_machines, is_open
+from kubevnfm_access.caller import DRY_RUN, Caller, Role, is_changing, is_for_machines, is_open, is_webhook
 from kubevnfm_access.certificates import forwarded_certificate
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.errors import Forbidden, Unauthenticated
@@ -82,6 +82,8 @@ class Proxies:
     hosts: KnownHosts = field(default_factory=KnownHosts)
     public_url: str | None = None
     """Where callers reach the gateway; it says whether they use TLS at a proxy that is not a trusted one."""
+    monitoring: Sequence[IPv4Network | IPv6Network] = ()
+    """Networks of monitoring systems, whose requests to webhooks need no credentials."""
 
     def are_in_front_of(self, request: web.Request) -> bool:
         """Return whether one of them sent the request."""
@@ -180,13 +182,20 @@ class Proxies:
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLObject) else None
 
     def _is_one(self, address: str) -> bool:
-        if not self.networks:
-            return False
-        try:
-            parsed = ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in network for network in self.networks)
+        return is_in(address, self.networks)
+
+
+def is_in(address: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Return whether a text is an address of one of the networks."""
+    if not networks:
+        return False
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    # A listener on all IPv6 addresses sees IPv4 callers at mapped addresses.
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return any(parsed in network or (mapped is not None and mapped in network) for network in networks)
 
 
 def _is_at(url: str, host: str) -> bool:
@@ -232,6 +241,9 @@ def admitted(gate: Gate, proxies: Proxies, sessions: Sessions | None = None) -> 
                 auth_token=request.headers.get("X-Auth-Token"),
                 certificate=proxies.certificate(request),
             )
+            if (reporter := _reporter(request, gate, proxies, credentials)) is not None:
+                request[CALLER] = reporter
+                return await handler(request)
             session = None if sessions is None or gate.is_open else _session(request, sessions, proxies)
             if session is not None and (stood_for := await session.credentials()) is not None:
                 proxies.check_own_page(request)
@@ -244,6 +256,21 @@ def admitted(gate: Gate, proxies: Proxies, sessions: Sessions | None = None) -> 
         return await handler(request)
 
     return admit
+
+
+def _reporter(request: web.Request, gate: Gate, proxies: Proxies, credentials: Credentials) -> Caller | None:
+    """Return the monitoring system that calls a webhook without credentials from a network that is admitted; None: it is another request.
+
+    Raises TooManyRequests. A page in a browser there is no monitoring system: browsers send ``Origin`` with each POST.
+    """
+    is_plain = not (credentials.authorization or credentials.auth_token or credentials.certificate)
+    if gate.is_open or not is_plain or "Origin" in request.headers or not is_webhook(request.method, request.path):
+        return None
+    address = proxies.address(request)
+    if not is_in(address, proxies.monitoring):
+        return None
+    gate.check_address(address)
+    return Caller(address, "network", frozenset({Role.OPERATOR}))
 
 
 def _session(request: web.Request, sessions: Sessions, proxies: Proxies) -> _Session | None:

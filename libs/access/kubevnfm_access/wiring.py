@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 import aiohttp
 import structlog
@@ -66,10 +67,16 @@ def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> 
         log.warning("credentials_in_clear", host=host, modes=list(settings.auth_modes))
 
 
-def proxies(settings: AccessSettings, host: str | None = None, *, public_url: str | None = None) -> Proxies:
-    """Return the trusted proxies. ``host``: of the listener; ``public_url``: where callers reach it."""
+def proxies(
+    settings: AccessSettings,
+    host: str | None = None,
+    *,
+    public_url: str | None = None,
+    monitoring: Sequence[IPv4Network | IPv6Network] = (),
+) -> Proxies:
+    """Return the trusted proxies. ``host``: of the listener; ``public_url``: where callers reach it; ``monitoring``: as of `Proxies`."""
     hosts = KnownHosts(hosts_of(*settings.allowed_hosts, public_url, host))
-    return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url)
+    return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts, public_url, monitoring)
 
 
 def _issuer(settings: AccessSettings, session: aiohttp.ClientSession) -> _Issuer | None:

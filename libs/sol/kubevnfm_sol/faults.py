@@ -28,6 +28,8 @@ class Alarm(SolType):
     id: str
     managed_object_id: str
     """The VNF instance; ours: of an alarm about something else, the id of that."""
+    vnfc_instance_ids: tuple[str, ...] | None = None
+    """The affected VNFCs (vnfcInfo), if a monitoring system has named them; an attribute of SOL002 and of Tacker."""
     root_cause_faulty_resource: FaultyResourceInfo | None = None
     alarm_raised_time: str
     alarm_changed_time: str | None = None

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.onap.settings import OnapSettings
 from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.page.settings import PageSettings
+from kubevnfm_lcm_api.webhooks.settings import WebhookSettings
 
 
 class SubjectSettings(
@@ -29,6 +30,7 @@ class SubjectSettings(
     GrantSettings,
     LifecycleSettings,
     FaultSettings,
+    WebhookSettings,
     OnapSettings,
     PageSettings,
     VnfNetworkSettings,

@@ -63,6 +63,7 @@ from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
 from kubevnfm_lcm_api.views.vim_names import VimNames
+from kubevnfm_lcm_api.webhooks.wiring import webhook_parts
 
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications, faults)
@@ -136,7 +137,9 @@ async def lcm_api(
             backends.store, backends.key_ring, backends.clock, backends.owners,
         )  # fmt: skip
         ends = OperationEnds(backends.store)
-        way = proxies(settings, settings.host, public_url=settings.public_url)
+        way = proxies(
+            settings, settings.host, public_url=settings.public_url, monitoring=settings.webhook_open_networks
+        )
         openid = None if access.login is None else OpenIdLogins(access.login, access.gate, sessions)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
@@ -155,6 +158,7 @@ async def lcm_api(
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
             partial(add_metrics, own=(counts := RequestMetrics(version("kubevnfm-lcm-api"))), others=metrics),
+            webhook_parts(alarms=subjects[3].external, registry=counts.registry).add_to,
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])

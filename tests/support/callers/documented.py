@@ -28,6 +28,8 @@ from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_lcm_api.packages.http import routes as packages
 from kubevnfm_lcm_api.page import routes as page
 from kubevnfm_lcm_api.views import routes as views
+from kubevnfm_lcm_api.webhooks.http import routes as monitoring
+from kubevnfm_lcm_api.webhooks.wiring import webhooks
 
 from callers.etsi import etsi_schemas, misfit
 
@@ -112,6 +114,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(views.add_to, services=nothing),
         partial(page.add_to, sessions=nothing, ways=()),
         partial(metrics.add_to, own=nothing, others=None),
+        partial(monitoring.add_to, webhooks=webhooks(nothing), count=nothing),
         *more,
     ]
     return make_app(subjects, nothing, healthy, {}, gate=Gate([]), proxies=Proxies())

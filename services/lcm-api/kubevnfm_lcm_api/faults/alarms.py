@@ -34,6 +34,8 @@ COLLECTION: Final = "alarms"
 OPEN: Final = "internal/open"
 """The path of the key that an alarm has until it is cleared."""
 ROOT: Final = "internal/root"
+HEARD: Final = "internal/external/heardAt"
+"""The path of the time at which a monitoring system has last reported the fault of an alarm that is not cleared."""
 STATE: Final = "internal/state"
 """The path of ``OPEN`` or ``CLEARED``."""
 PUBLIC: Final = Exists("alarmRaisedTime")
@@ -77,19 +79,23 @@ class Alarms:
         is_changed = False
         for key, fault in wanted.items():
             if key not in known:
-                is_changed |= await self._raise(about, key, fault)
+                is_changed |= await self.raise_one(about, fault)
             elif (changes := _changes(known[key].body, fault)) is not None:
                 is_changed = True
                 await self._change(known[key], changes, fault.root)
         for key, stored in known.items():
-            if key not in wanted and stored.body["faultType"] not in findings.undecided:
+            if "external" in stored.body["internal"]:
+                has_ended = findings.is_gone  # otherwise its monitoring system reports the end
+            else:
+                has_ended = key not in wanted and stored.body["faultType"] not in findings.undecided
+            if has_ended:
                 is_changed = True
-                await self._clear(stored)
+                await self.clear(stored)
         return is_changed
 
-    async def _raise(self, about: ManagedObject, key: str, fault: Fault) -> bool:
+    async def raise_one(self, about: ManagedObject, fault: Fault) -> bool:
         """Raise an alarm, unless another process has raised it; return whether it is new."""
-        now = rfc3339(self._clock.now())
+        now, key = rfc3339(self._clock.now()), fault.key(about.id)
         number = 0
         while True:
             # The same fault may come back with the same beginning: its earlier alarm, which is cleared, stays as it is.
@@ -119,6 +125,7 @@ class Alarms:
                 "events": 1,
                 "lastEvent": {"id": event_id, "at": now},
                 **({"root": fault.root} if fault.root is not None else {}),
+                **({"external": {"heardAt": now}} if fault.fingerprint is not None else {}),
             },
         }
         try:
@@ -136,14 +143,16 @@ class Alarms:
             more[ROOT] = root
         await self._write(stored, more, "CHANGED", unset=[name for name in _OPTIONAL if name not in changes])
 
-    async def _clear(self, stored: Stored) -> None:
-        await self._write(
-            stored, {"alarmClearedTime": rfc3339(self._clock.now()), STATE: "CLEARED"}, "CLEARED", unset=[OPEN]
-        )
+    async def clear(self, stored: Stored, at: str | None = None) -> bool:
+        """Clear an alarm; return whether it was written: False if another process was faster. ``at``: when the fault ended."""
+        cleared: JsonObject = {"alarmClearedTime": at or rfc3339(self._clock.now()), STATE: "CLEARED"}
+        if not await self._write(stored, cleared, "CLEARED", unset=[OPEN, HEARD]):
+            return False
         log.info("alarm_cleared", alarm_id=stored.id, object_id=stored.body["managedObjectId"])
+        return True
 
-    async def _write(self, stored: Stored, changes: JsonObject, change: str, *, unset: list[str]) -> None:
-        """Write an alarm with its event. If another process was faster, the look that follows finds what it has written."""
+    async def _write(self, stored: Stored, changes: JsonObject, change: str, *, unset: list[str]) -> bool:
+        """Write an alarm with its event. If another process was faster (False), the look that follows finds what it has written."""
         internal = stored.body["internal"]
         now, number = rfc3339(self._clock.now()), internal["events"]
         event_id = derived_id("alarm-event", stored.id, change, str(number))
@@ -164,6 +173,8 @@ class Alarms:
             )
         except RevisionConflict:
             log.debug("alarm_written_meanwhile", alarm_id=stored.id)
+            return False
+        return True
 
     # --- by callers -----------------------------------------------------------------------------------------------------
 
@@ -239,7 +250,7 @@ class Alarms:
         await self._store.delete_many(COLLECTION, Compare("alarmClearedTime", Op.LT, [before]))
 
 
-_OPTIONAL: Final = ("rootCauseFaultyResource", "faultDetails")
+_OPTIONAL: Final = ("rootCauseFaultyResource", "faultDetails", "vnfcInstanceIds")
 
 
 def _of_fault(fault: Fault) -> JsonObject:
@@ -251,6 +262,7 @@ def _of_fault(fault: Fault) -> JsonObject:
         "probableCause": fault.cause,
         "rootCauseFaultyResource": resource,
         "faultDetails": [each for each in fault.details if each] or None,
+        "vnfcInstanceIds": list(fault.vnfc_ids) or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -21,6 +21,7 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.faults import alarms
 from kubevnfm_lcm_api.faults.alarms import Alarms
+from kubevnfm_lcm_api.faults.external import ExternalAlarms
 from kubevnfm_lcm_api.faults.http.alarms import add_to
 from kubevnfm_lcm_api.faults.settings import FaultSettings
 from kubevnfm_lcm_api.faults.watch import FaultWatch, SeenServices
@@ -34,6 +35,7 @@ INDEXES = {
         Index(["alarmClearedTime"]),
         Index([alarms.OPEN], unique=True),
         Index([alarms.ROOT], sparse=True),
+        Index([alarms.HEARD]),
         Index([alarms.STATE, "alarmRaisedTime"]),
         Index([alarms.STATE, "perceivedSeverity", "alarmRaisedTime"]),
     ]
@@ -49,6 +51,7 @@ class FaultParts:
 
     alarms: Alarms
     watch: FaultWatch
+    external: ExternalAlarms
 
     def add_to(self, app: web.Application) -> None:
         """Add the resources to the gateway."""
@@ -67,6 +70,8 @@ async def fault_parts(
     store, clock = backends.store, backends.clock
     listed = Alarms(store=store, outbox=outbox, clock=clock)
     watch = FaultWatch(store=store, alarms=listed, vims=vims, services=services, clock=clock)
+    lost_after = timedelta(seconds=settings.external_alarm_lost_after_s) or None
+    external = ExternalAlarms(store=store, alarms=listed, clock=clock, lost_after=lost_after)
     rounds = backends.rounds("faults", settings.faults_every_s)
 
     async def look() -> None:
@@ -74,5 +79,12 @@ async def fault_parts(
         await rounds.repeat(watch.look)
 
     old = partial(listed.remove_old, timedelta(days=settings.cleared_alarms_days))
-    async with background(faults=look(), cleared_alarms=repeat(old, every_s=_REMOVE_OLD_EVERY_S)):
-        yield FaultParts(listed, watch)
+    async with background(
+        faults=look(),
+        # After a restart, monitoring systems have the same time to repeat what they report.
+        lost_alarms=repeat(
+            external.clear_lost, every_s=settings.faults_every_s, after_s=settings.external_alarm_lost_after_s
+        ),
+        cleared_alarms=repeat(old, every_s=_REMOVE_OLD_EVERY_S),
+    ):
+        yield FaultParts(listed, watch, external)

@@ -37,7 +37,7 @@ class RequestMetrics:
         # When each series began: a third of all series, which Prometheus does not need. A setting of the whole process.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         # Not the default one: tests have many gateways in a process.
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "kubevnfm_http_requests",
             "Requests to the gateway by the class of their status; status none: the gateway was stopped before the answer.",
@@ -74,7 +74,7 @@ class RequestMetrics:
 
     def text(self) -> str:
         """Return what Prometheus reads."""
-        return generate_latest(self._registry).decode()
+        return generate_latest(self.registry).decode()
 
     def _middleware(self) -> Middleware:
         @web.middleware

@@ -44,7 +44,8 @@ class ManagedObject:
 class Fault:
     """A fault that an object has now."""
 
-    type: FaultType
+    type: str
+    """A `FaultType`; of a fault that a monitoring system has reported: its text."""
     severity: PerceivedSeverity
     event_type: EventType
     cause: str
@@ -60,10 +61,21 @@ class Fault:
     """The id of the alarm whose fault has caused this one."""
     is_root: bool = False
     """Whether faults of other objects follow from it."""
+    vnfc_ids: tuple[str, ...] = ()
+    """The VNFCs (vnfcInfo) that it concerns, as far as a monitoring system has named them."""
+    fingerprint: str | None = None
+    """The alert of a monitoring system that reports it; None: the state of the object shows it."""
 
     def key(self, object_id: str) -> str:
         """Return what no two alarms have at a time that are not cleared."""
+        if self.fingerprint is not None:
+            return external_key(object_id, self.fingerprint)
         return f"{object_id}/{self.type}/{self.part}"
+
+
+def external_key(object_id: str, fingerprint: str) -> str:
+    """Return the key of the alarm that an alert of a monitoring system has raised; no `FaultType` is in it."""
+    return f"{object_id}/external/{fingerprint}"
 
 
 @dataclass(frozen=True)
@@ -74,3 +86,5 @@ class Findings:
     faults: Sequence[Fault] = ()
     undecided: frozenset[FaultType] = frozenset()
     """Types of which the state says nothing now: their alarms stay as they are."""
+    is_gone: bool = False
+    """Whether the object does not exist any more: then alarms of monitoring systems about it are cleared, too."""

@@ -91,7 +91,7 @@ class VnfState:
 def faults_of_vnf(state: VnfState) -> Findings:
     """Return the faults of a VNF instance."""
     if state.record is None:
-        return Findings(ManagedObject("vnf", state.instance_id))
+        return Findings(ManagedObject("vnf", state.instance_id), is_gone=True)
     about = ManagedObject("vnf", state.instance_id, state.record.facts)
     undecided: frozenset[FaultType] = frozenset()
     found = [*_of_vims(state, state.record)]

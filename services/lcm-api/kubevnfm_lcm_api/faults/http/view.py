@@ -14,7 +14,7 @@ from kubevnfm_store.prefixes import with_id
 from kubevnfm_store.query import AllOf, Compare, Filter, Op, Sort, Stored
 
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, STATE
-from kubevnfm_lcm_api.faults.domain.fault import FaultType, ObjectKind
+from kubevnfm_lcm_api.faults.domain.fault import ObjectKind
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.models import Linked
 from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page, words
@@ -41,7 +41,8 @@ class AlarmRow(Linked):
     id: str
     state: AlarmState
     severity: PerceivedSeverity
-    faultType: FaultType  # noqa: N815  # as it is on the wire
+    faultType: str  # noqa: N815  # as it is on the wire
+    """A stable name; of an alarm of a monitoring system: its own text."""
     probableCause: str  # noqa: N815  # as it is on the wire
     eventType: EventType  # noqa: N815  # as it is on the wire
     objectKind: ObjectKind  # noqa: N815  # as it is on the wire

@@ -28,6 +28,7 @@ ROOT: Final = Document(
         "VNF snapshots",
         "Subscriptions",
         "Alarms",
+        "Monitoring systems",
         "VNF packages",
         "VNF packages by VNFD",
         "VIMs",
