@@ -27,6 +27,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "why": Verb(f"{_VERBS}.why", LOOK, "Say why an operation waits or failed, and what one can do"),
     "logs": Verb(f"{_VERBS}.logs", LOOK, "Show the output of an operation's machines"),
+    "trace": Verb(f"{_VERBS}.trace", LOOK, "Show where the time of an operation went: its steps, tries and tasks"),
     "events": Verb(f"{_VERBS}.events", LOOK, "Show what happens, as it happens"),
     "drift": Verb(f"{_VERBS}.drift", LOOK, "List VNFs whose resources others have changed or deleted"),
     "create": Verb(f"{_VERBS}.create", CHANGE, "Create a VNF instance, or another thing from a file"),

@@ -22,7 +22,7 @@ _MOST: Final = 200
 _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 """A word that means nothing else to a shell; others are not offered, as names come from anyone."""
 _OF_VNF: Final = ("instantiate", "scale", "heal", "operate", "change-package", "modify", "terminate", "drift")
-_OF_OPERATION: Final = ("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs")
+_OF_OPERATION: Final = ("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs", "trace")
 _OF_SEVERAL: Final = ("get", "delete", "describe", "why")
 _WITH_NOUN: Final = ("get", "describe", "delete", "create")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {

@@ -230,6 +230,13 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
     assert "worker1" in printed.out
     refused = await run(vm, "events", "-o", "csv")
     assert refused.code == 2
+    drawn = (await run(vm, "trace", "op", operation_id)).out.splitlines()
+    assert drawn[0].startswith("trace ")
+    assert [line.split()[:2] for line in drawn[1:3]] == [["▸", "INSTANTIATE"], ["▸", "create_resources"]]
+    assert "…" in drawn[1]
+    shown = (await run(vm, "trace", "op", operation_id, "-o", "json")).json()["resourceSpans"]
+    names = [span["name"] for service in shown for span in service["scopeSpans"][0]["spans"]]
+    assert names[:2] == ["INSTANTIATE", "create_resources"]
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,8 @@ class EngineWorld:
     """The engine's commands to itself by id."""
     twice: bool = False
     """Whether every message is delivered twice."""
+    traces: dict[str, set[str]] = field(default_factory=dict)
+    """The ids of the spans of each operation that a test has ended."""
 
     def events(self) -> list[tuple[str, ...]]:
         """Return the published states of operations and steps, sorted."""

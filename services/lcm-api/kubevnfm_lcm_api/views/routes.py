@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.views import (
     shared,
     subscriptions,
     topology,
+    traces,
     vims,
 )
 from kubevnfm_lcm_api.views.forms import serving as forms
@@ -27,6 +28,7 @@ from kubevnfm_lcm_api.views.services import SERVICES, ViewServices
 _SUBJECTS: Final = (
     operation_list,
     operations,
+    traces,
     logs,
     instances,
     vims,

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.traces import read_traceparent
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources
 from kubevnfm_sol.lcm import InstantiationState, OperationState
@@ -30,6 +32,7 @@ from worlds.lcm_builders import (
     an_instantiate_draft,
     an_operation,
 )
+from worlds.trace_checks import whole_trace
 
 S = OperationState
 EVERYTHING = Query()
@@ -274,6 +277,14 @@ async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None
             assert instance is not None
             assert instance.internals.current_operation is None
             assert instance.vnf.instantiation_state is story.ends
+        for stored in await user.store.find(occurrences.COLLECTION, EVERYTHING):
+            record = OccurrenceRecord.from_document(stored.body)
+            made = whole_trace(record)
+            assert not any("kubevnfm.unfinished" in span.attributes for span in made)
+            world.traces[stored.id] = {span.span_id for span in made}
+            if record.occ.operation_state is S.COMPLETED:
+                plan = {step.id for step in record.steps if not SEQUENCES.step(step).only_undo}
+                assert {span.attributes.get("kubevnfm.step.id") for span in made[1:]} == plan
     assert tuple(sorted(ask[1:] for ask in world.twins.asked())) == story.asks
     return killed_at is not None
 
@@ -310,6 +321,7 @@ MOST = [name for name, story in STORIES.items() if story.stack is None]
 
 @stories("instantiate a cluster")
 async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events(name: str, new: NewWorld) -> None:
+    """API-164: the traces are the same too."""
     story = STORIES[name]
     undisturbed = new()
     await play(story, undisturbed)
@@ -318,6 +330,7 @@ async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events
     while await play(story, world, killed_at=moment):
         assert world.events() == undisturbed.events(), f"killed at {moment}"
         assert spans(world) == spans(undisturbed), f"killed at {moment}"
+        assert world.traces == undisturbed.traces, f"killed at {moment}"
         moment, world = moment + 1, new()
     assert moment > 10
 

@@ -9,7 +9,7 @@ from kubevnfm_events import ApiVersion
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
-from kubevnfm_sol.lcm import VnfLcmOpOcc
+from kubevnfm_sol.lcm import OperationState, VnfLcmOpOcc
 from kubevnfm_store.query import Compare, Op
 from pydantic import BaseModel, ConfigDict
 
@@ -23,8 +23,20 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import Task
 
 COLLECTION = "vnf_lcm_op_occs"
+MOST_STATES: Final = 20
+"""An operation may be retried without a limit, and its record stays small."""
 PUBLIC: Final = Compare("internal/isInternal", Op.EQ, [False])
 """Finds those that are in lists."""
+
+
+class EnteredState(BaseModel):
+    """A state that the operation was in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: OperationState
+    at: str
+    """When it was entered."""
 
 
 class OccurrenceRecord(BaseModel):
@@ -56,6 +68,8 @@ class OccurrenceRecord(BaseModel):
     """The grant request and the NFVO's answers; None under the local policy."""
     traceparent: str = ""
     """The span of the caller that has asked for it (W3C Trace Context); empty: the caller has named none."""
+    states: tuple[EnteredState, ...] = ()
+    """The states before the present one: the newest `MOST_STATES` of them."""
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
@@ -82,6 +96,8 @@ class OccurrenceRecord(BaseModel):
             body["internal"]["granting"] = self.granting.document(ring)
         if self.traceparent:
             body["internal"]["traceparent"] = self.traceparent
+        if self.states:
+            body["internal"]["states"] = [each.model_dump(mode="json") for each in self.states]
         if self.next_deadline is not None:
             # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
             body["internal"]["deadline"] = self.next_deadline
@@ -107,6 +123,7 @@ class OccurrenceRecord(BaseModel):
             warnings=tuple(internal.get("warnings") or body.get("warnings") or ()),
             granting=internal.get("granting"),
             traceparent=internal.get("traceparent", ""),
+            states=internal.get("states", ()),
         )
 
     def with_warnings(self, further: Sequence[RequestWarning]) -> Self:
@@ -118,6 +135,12 @@ class OccurrenceRecord(BaseModel):
     def with_occ(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""
         return self.model_copy(update={"occ": self.occ.model_copy(update=changes)})
+
+    @property
+    def kept_states(self) -> tuple[EnteredState, ...]:
+        """The value of `states` in the next state."""
+        present = EnteredState(state=self.occ.operation_state, at=self.occ.state_entered_time)
+        return (*self.states, present)[-MOST_STATES:]
 
     @property
     def running(self) -> tuple[PlannedStep, ...]:

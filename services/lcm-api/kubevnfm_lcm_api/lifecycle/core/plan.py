@@ -26,6 +26,21 @@ class StepState(StrEnum):
     UNDONE = "undone"
 
 
+class Attempt(SolType):
+    """One try of a step, or of its compensation."""
+
+    number: int
+    """From 1; compensations count too."""
+    is_undo: bool = False
+    state: StepState
+    """How it ended; ASKED or UNDOING while it runs."""
+    started_at: str
+    """When its command was stored, to be sent."""
+    ended_at: str | None = None
+    code: str = ""
+    """The code of the error with which it failed."""
+
+
 class PlannedStep(SolType):
     """One step of a stored plan."""
 
@@ -51,6 +66,34 @@ class PlannedStep(SolType):
     made_nothing: bool = False
     """FAILED, and until the end of the next attempt: whether it is known that none of the attempts so far has changed
     anything, so that there is nothing to undo."""
+    is_undo: bool = False
+    """Whether its present attempt is one of its compensation."""
+    earlier: tuple[Attempt, ...] = ()
+    """The attempts before the present one: the newest `MOST_EARLIER` of them."""
+    foreign_attempts: int = 0
+    """How many of its attempts were made by the operation that a clean-up follows."""
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The attempts that its own operation has made, as far as they are kept; the present one last."""
+        is_kept = bool(self.earlier) and self.earlier[-1].number == self.attempt
+        if is_kept or self.started_at is None or self.attempt <= self.foreign_attempts:
+            return self.earlier
+        code = self.error.type if self.error is not None and self.state is StepState.FAILED else ""
+        present = Attempt(
+            number=self.attempt,
+            is_undo=self.is_undo,
+            state=self.state,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            code=code or "",
+        )
+        return (*self.earlier, present)
+
+    @property
+    def kept_attempts(self) -> tuple[Attempt, ...]:
+        """The value of `earlier` before the next attempt, or before a change without one."""
+        return self.attempts[-MOST_EARLIER:]
 
     @property
     def is_running(self) -> bool:
@@ -58,6 +101,8 @@ class PlannedStep(SolType):
         return self.state in _RUNNING
 
 
+MOST_EARLIER: Final = 20
+"""A clean-up is repeated without a limit, and its record stays small."""
 _RUNNING: Final = frozenset({StepState.ASKED, StepState.UNDOING})
 _UNTOUCHED: Final = frozenset({StepState.WAITING, StepState.UNDONE})
 """States in which a rollback finds nothing of the step. FAILED is not one: a failed step may be half done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
@@ -31,6 +32,12 @@ _WRITE_ATTEMPTS: Final = 10
 
 TIMES: Final = "obstacleTimes"
 """The attribute of a task with the time since when each of its obstacles is one; `obstacles_of` reads it."""
+BEGUN: Final = "begunAt"
+"""The attribute with the time at which the task was begun first at this attempt, also if a worker has died since."""
+EARLIER: Final = "earlier"
+"""The attribute with what is kept of earlier attempts and waits, the newest `_MOST_EARLIER` of them."""
+_KEPT: Final = ("attempt", "state", BEGUN, "updatedAt", "code", "since", "tries")
+_MOST_EARLIER: Final = 20
 
 
 class Progress:
@@ -48,6 +55,7 @@ class Progress:
         # A derived key: every event of the same task writes the same document, on whichever process it arrives.
         key = derived_id("progress", envelope.operationid, envelope.stepid, event.node, event.task)
         moment = rfc3339(envelope.time)
+        begun = min(event.since or envelope.time, envelope.time - timedelta(seconds=event.duration_s or 0.0))
         body: dict[str, Any] = {
             "operationId": envelope.operationid,
             "step": envelope.stepid,
@@ -58,6 +66,7 @@ class Progress:
             "message": event.message,
             "updatedAt": moment,
             "saidAt": moment,
+            BEGUN: rfc3339(begun),
             **({"done": event.done, "total": event.total} if event.total is not None else {}),
             **({"durationS": event.duration_s} if event.duration_s is not None else {}),
             **({"code": event.code} if event.code else {}),
@@ -72,8 +81,9 @@ class Progress:
             try:
                 if stored is None:
                     await self._store.insert(COLLECTION, key, body)
-                # The bus does not keep the order of events: a late "progressed" must not follow "finished".
-                elif stored.body["updatedAt"] <= moment:
+                # The bus does not keep the order of events: a late "progressed" must not follow "finished", nor an earlier
+                # attempt a later one.
+                elif (stored.body.get("attempt", 0), stored.body["updatedAt"]) <= (envelope.attempt, moment):
                     await self._store.replace(COLLECTION, key, _merged(stored.body, body), if_revision=stored.revision)
             except (AlreadyExists, RevisionConflict):
                 continue
@@ -86,8 +96,19 @@ class Progress:
         A task of a node without a final event is shown as cancelled once its step has ended or was sent again: the
         worker that ran it was stopped or killed, and will not report its end.
         """
-        found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
-        return self._tasks(record, found)
+        return self._tasks(record, await self._stored(record))
+
+    async def trace_of(self, record: OccurrenceRecord) -> Sequence[JsonObject]:
+        """Return each try of each of the operation's tasks that is kept, with its attempt and times; no texts."""
+        found = []
+        for stored in await self._stored(record):
+            place = {name: stored.body[name] for name in ("step", "node", "task")}
+            present = {name: stored.body[name] for name in _KEPT if name in stored.body}
+            found += [{**place, **each} for each in (*stored.body.get(EARLIER, ()), present)]
+        return found
+
+    async def _stored(self, record: OccurrenceRecord) -> Sequence[Stored]:
+        return await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
 
     async def unfinished_tasks(self, records: Sequence[OccurrenceRecord]) -> Mapping[str, Sequence[dict[str, Any]]]:
         """Return the tasks of several operations that have not ended, or have failed, by operation: one read, the newest of very many.
@@ -107,7 +128,8 @@ class Progress:
     @staticmethod
     def _tasks(record: OccurrenceRecord, found: Sequence[Stored]) -> Sequence[dict[str, Any]]:
         attempts = {step.id: step.attempt for step in record.running}
-        tasks = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
+        hidden = {"operationId", BEGUN, EARLIER}
+        tasks = [{name: value for name, value in stored.body.items() if name not in hidden} for stored in found]
         for task in tasks:
             is_running = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
             if task["node"] and task["state"] in OPEN and not is_running:
@@ -131,6 +153,14 @@ def _merged(before: JsonMapping, body: JsonObject) -> JsonObject:
     """Return the document of a task with a later event: its start, and since when it says what it says, stay."""
     earlier = {name: before[name] for name in ("startedAt",) if name in before and name not in body}
     is_same_attempt = before.get("attempt") == body["attempt"]
+    # A new wait of the same command is another one.
+    if is_same_attempt and before.get("since") == body.get("since"):
+        earlier[BEGUN] = min(before.get(BEGUN, body[BEGUN]), body[BEGUN])
+        tries = before.get(EARLIER, [])
+    else:
+        tries = [*before.get(EARLIER, []), {name: before[name] for name in _KEPT if name in before}]
+    if tries:
+        earlier[EARLIER] = tries[-_MOST_EARLIER:]
     is_same = is_same_attempt and before["message"] == body["message"]
     said = {"saidAt": before["saidAt"]} if is_same and "saidAt" in before else {}
     merged = {**body, **earlier, **said}

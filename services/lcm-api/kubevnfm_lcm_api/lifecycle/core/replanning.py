@@ -65,6 +65,7 @@ class Replanning:
                 "occ": before.occ.model_copy(update={"operation_params": planned.occ.operation_params}),
                 "follows": before.follows,
                 "ending": before.ending,
+                "states": before.states,
             }
         )
         document = record.document(self.ring)

@@ -110,7 +110,13 @@ class Saga:
         record = self._enter(record, "retry", now)
         again = [
             step.model_copy(
-                update={"state": StepState.WAITING, "started_at": None, "ended_at": None, "undo_failed": False}
+                update={
+                    "state": StepState.WAITING,
+                    "started_at": None,
+                    "ended_at": None,
+                    "undo_failed": False,
+                    "earlier": step.kept_attempts,
+                }
             )
             for step in record.steps
             # UNDONE too: a rollback that failed half-way may be followed by a retry.
@@ -150,13 +156,15 @@ class Saga:
         # A compensation that failed in the operation's own rollback gets a new chance.
         # Scripts of the package for a rollback are none: the operation was not rolled back.
         steps = tuple(
-            step.model_copy(update={"undo_failed": False})
-            if not self._sequences.step(step).only_undo
-            else _ended(step, StepState.UNDONE, now)
-            for step in record.steps
+            _ended(step, StepState.UNDONE, now) if self._sequences.step(step).only_undo else step
+            for step in (
+                each.model_copy(update={"undo_failed": False, "earlier": (), "foreign_attempts": each.attempt})
+                for each in record.steps
+            )
         )
         trace = str(operation_span(record))  # it follows from the operation
-        fresh = record.model_copy(update={"is_internal": True, "steps": steps, "traceparent": trace}).with_occ(
+        changes = {"is_internal": True, "steps": steps, "traceparent": trace, "states": ()}
+        fresh = record.model_copy(update=changes).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
         )
         entered = self._enter(fresh, "rollback", now)
@@ -399,7 +407,7 @@ class Saga:
         """
         state = next_state(record.occ.operation_state, trigger)
         earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
-        return record.model_copy(update={"follows": state_event(record.occ)}).with_occ(
+        return record.model_copy(update={"follows": state_event(record.occ), "states": record.kept_states}).with_occ(
             operation_state=state,
             state_entered_time=rfc3339(max(now, earliest)),
             is_cancel_pending=False,
@@ -413,6 +421,8 @@ def _sent(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
             "state": state,
             # Compensations count too: each command of a step has an id of its own.
             "attempt": planned.attempt + 1,
+            "is_undo": state is StepState.UNDOING,
+            "earlier": planned.kept_attempts,
             "started_at": rfc3339(now),
             "ended_at": None,
             "deadline": rfc3339(now + timedelta(seconds=planned.timeout_s)),
@@ -432,5 +442,12 @@ def _ended(
     # That is no proof for the attempts before it.
     is_known = planned.attempt == 1 or planned.made_nothing
     return planned.model_copy(
-        update={"state": state, "ended_at": rfc3339(now), "error": error, "made_nothing": made_nothing and is_known}
+        update={
+            "state": state,
+            "ended_at": rfc3339(now),
+            "error": error,
+            "made_nothing": made_nothing and is_known,
+            # Undone without a command: the end of the attempt before stays what it was.
+            "earlier": planned.earlier if planned.is_running else planned.kept_attempts,
+        }
     )

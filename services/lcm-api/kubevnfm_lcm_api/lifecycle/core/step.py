@@ -177,6 +177,7 @@ class Plan(Generic[D]):
             added_by=adding.id if adding is not None else None,
             # The same step of an earlier try keeps its count: its commands must not repeat the ids of that try.
             attempt=earlier.attempt if earlier is not None else 0,
+            earlier=earlier.kept_attempts if earlier is not None else (),
         )
         joining = self._known(step_id, before)
         # A step that was sent cannot wait any more; the new one would run at the same time as its successor.

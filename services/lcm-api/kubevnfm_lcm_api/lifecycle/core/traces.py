@@ -22,5 +22,14 @@ def operation_span(record: OccurrenceRecord) -> TraceContext:
 def step_span(record: OccurrenceRecord, step: PlannedStep) -> TraceContext:
     """Return the span of the present attempt of a step; its parent is that of the operation."""
     operation = operation_span(record)
-    span_id = derived_span_id("step", record.occ.id, step.id, str(step.attempt))
-    return TraceContext(operation.trace_id, span_id, operation.is_sampled)
+    return TraceContext(operation.trace_id, attempt_id(record, step.id, step.attempt), operation.is_sampled)
+
+
+def attempt_id(record: OccurrenceRecord, step: str, attempt: int) -> str:
+    """Return the id of the span of one attempt of a step."""
+    return derived_span_id("step", record.occ.id, step, str(attempt))
+
+
+def task_id(record: OccurrenceRecord, step: str, attempt: int, node: str, task: str) -> str:
+    """Return the id of the span of a task of a step, on a machine or of the step as a whole (node ``""``)."""
+    return derived_span_id("task", record.occ.id, step, str(attempt), node, task)
