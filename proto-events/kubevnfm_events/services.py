@@ -10,7 +10,7 @@ from kubevnfm_events.base import EVERY_SERVICE, Event, Facts
 
 Name = Annotated[str, Field(max_length=128)]
 _SEVERAL: Final = "several"
-Part = Literal["store", "broker", "sandbox", "disk", "parked-commands"]
+Part = Literal["store", "broker", "sandbox", "disk", "parked-commands", "certificates"]
 
 
 class Trouble(Facts):
@@ -24,6 +24,10 @@ class Trouble(Facts):
     """Whether nothing that needs the part is done."""
     since: AwareDatetime | None = None
     """Since when, as the process has seen it; absent: it has an earlier version."""
+    of: Annotated[str, Field(max_length=128)] = ""
+    """Which of several things of one part it is about: the setting that names the file of a certificate."""
+    ends_at: AwareDatetime | None = None
+    """When that ends."""
 
 
 class ServiceReported(Event, kind="service.state.reported", by=EVERY_SERVICE):

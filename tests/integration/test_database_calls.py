@@ -15,12 +15,15 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.faults.alarms import Alarms
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
+from kubevnfm_lcm_api.faults.states import FaultStates
 from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
+from kubevnfm_lcm_api.lifecycle.core.occurrence import COLLECTION as OPERATIONS
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
-from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored
+from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored, by
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from pymongo import monitoring
@@ -190,6 +193,19 @@ async def test_the_commands_of_a_create_on_mongodb(tmp_path: Path, mongodb_url: 
     assert calls.number["update vnf_instances"]
 
 
+async def search_as_rounds_of_alarms(world: World, instances: Sequence[str]) -> None:
+    """Read the state of VNFs together, as if the operation of one had been given up."""
+    alarms: Any = Alarms(store=world.store, outbox=None, clock=SystemClock())  # type: ignore[arg-type]  # it writes nothing
+    states = FaultStates(
+        store=world.store, alarms=alarms, vims=world.vims, inventory=world.inventory, clock=SystemClock()
+    )
+    (operation,) = await world.store.find(OPERATIONS, Query(by(vnfInstanceId=instances[0])))
+    for state in ("FAILED", "COMPLETED"):
+        await world.store.update(OPERATIONS, operation.id, {"operationState": state})
+        found = await states.vnfs(instances, set(instances))
+        assert [each.operation is not None for each in found] == [state == "FAILED", False]
+
+
 async def search_everything(world: World) -> None:
     """Go through the life cycles of a VNF of machines and of one of containers, and read everything that can be read."""
     world.vims.add("VIM_ID", "kubernetes")
@@ -208,6 +224,7 @@ async def search_everything(world: World) -> None:
     unused: Any = None
     silent = ExternalAlarms(store=world.store, alarms=unused, clock=SystemClock(), lost_after=timedelta(seconds=1))
     await silent.clear_lost()
+    await search_as_rounds_of_alarms(world, instances)
     for instance in instances:
         await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
         (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)

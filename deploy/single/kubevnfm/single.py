@@ -55,6 +55,7 @@ from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import RunningVimRegistry, vim_registry
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.certificates import certificate_files
 from kubevnfm_worker.reports import Process, reporting
 from kubevnfm_worker.steady import steady_clock
 from pydantic import SecretStr
@@ -169,7 +170,7 @@ async def _backends(
 ) -> AsyncIterator[Backends]:
     """Yield the backends. The process has locked the database, so all leases of others in it are those of ended processes."""
     async with steady_clock(store) as clock:
-        process = Process([*services()], [settings.data_dir])
+        process = Process([*services()], [settings.data_dir], dict(certificate_files(settings)))
         yield Backends(bus, store, ring, clock, owners=Owners(is_alone=True), sockets=sockets, process=process)
 
 

@@ -86,5 +86,7 @@ class VimView(MultiCloudType):
     """Why it could not be read the last time."""
     cluster_nodes: tuple[VimNode, ...] | None = None
     """Only in the view of one VIM."""
+    nodes_not_ready: tuple[VimNode, ...] = ()
+    """Those of a cluster that are not, as they were read with the capacity: the first 100 by name."""
     created_at: str
     updated_at: str

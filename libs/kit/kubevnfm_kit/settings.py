@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kubevnfm_kit.tls import ClientTls, ServerTls
+
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[\w.%-]+)(?::\d{1,5})?")
 
 
 class ServiceSettings(BaseSettings):
@@ -61,6 +64,24 @@ def check_service_url(name: str, given: str) -> None:
     is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
     if not is_url or parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(f"{name}: an http or https URL without credentials and query expected")
+
+
+def check_backend_url(given: SecretStr, *schemes: str) -> SecretStr:
+    """Return the URL of a database or broker. Raises ValueError, which repeats no part of it: any may be one of the password.
+
+    The client libraries wait for ever with a URL that they cannot read, or quote it.
+    """
+    url = given.get_secret_value()
+    expected = f"{schemes[0]}://<user>:<password>@<host>:<port>/ expected, with %2F, %40 and %3A for / @ : in user and password"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError(expected) from None
+    login, _, hosts = parts.netloc.rpartition("@")
+    is_readable = parts.scheme in schemes and all(map(_HOST.fullmatch, hosts.split(",")))
+    if not is_readable or login.count(":") > 1 or "@" in login or "@" in parts.path or parts.fragment:
+        raise ValueError(expected)
+    return given
 
 
 class ListenerTls(BaseModel):
@@ -126,6 +147,16 @@ class ProcessSettings(ServiceSettings, ListenerTls):
     log_level: str = "INFO"
     """DEBUG, INFO, WARNING or ERROR."""
     log_form: Literal["json", "console"] = "json"
+
+    @field_validator("amqp_url")
+    @classmethod
+    def _is_of_a_broker(cls, given: SecretStr) -> SecretStr:
+        return check_backend_url(given, "amqp", "amqps")
+
+    @field_validator("mongo_url")
+    @classmethod
+    def _is_of_a_database(cls, given: SecretStr) -> SecretStr:
+        return check_backend_url(given, "mongodb", "mongodb+srv")
 
     @field_validator("peer_tokens", mode="before")
     @classmethod

@@ -58,3 +58,40 @@ def test_wrong_tokens_of_peers_are_refused_without_showing_them(given: str, monk
     with pytest.raises(SystemExit, match=r"PEER_TOKENS: .*<service>=<token> expected") as ended:
         _Process.read_or_exit()
     assert "swordfish" not in str(ended.value)
+
+
+@pytest.mark.parametrize("variable", ["AMQP_URL", "MONGO_URL"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "user:word-9/x@broker:1/", "user:8/word-9@broker:1/", "user:word-9@x@broker:1/", "user:word-9:x@broker:1/", "user:word-9@broker:x/",
+        "user:word-9[@broker:1/", "us[er:word-9]@broker:1/", "user:word-9@/", "word-9#x@broker:1/", "",
+    ],
+)  # fmt: skip
+def test_an_address_of_broker_or_database_that_cannot_be_read_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, rest: str
+) -> None:
+    """API-199: the client libraries would wait for ever, or quote a part of it."""
+    for name, value in (("INTERNAL_TOKEN", "t"), ("KEYS", "k")):
+        monkeypatch.setenv(f"KUBEVNFM_SAMPLE_{name}", value)
+    scheme = variable.partition("_")[0].lower().replace("mongo", "mongodb")
+    for given in (f"{scheme}://{rest}", f"http://user:word-9@{rest}"):
+        monkeypatch.setenv(f"KUBEVNFM_SAMPLE_{variable}", given)
+        with pytest.raises(SystemExit) as ended:
+            _Process.read_or_exit()
+        assert str(ended.value).startswith(
+            f"KUBEVNFM_SAMPLE_{variable}: {scheme}://<user>:<password>@<host>:<port>/ expected"
+        )
+        assert "word-9" not in str(ended.value) + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mongodb://127.0.0.1:27017", "mongodb://u:p%40%2F@a:1,b.example:2,[fd12::1]:3/db?replicaSet=r&tlsCAFile=/etc/a@b.pem",
+        "mongodb+srv://u:p@cluster.example/?x=1", "mongodb://%2Ftmp%2Fmongodb-27017.sock", "mongodb://mongo_db:27017/",
+    ],
+)  # fmt: skip
+def test_addresses_of_databases_are_accepted(url: str) -> None:
+    given = _Process(internal_token=SecretStr("t"), keys=SecretStr("k"), mongo_url=SecretStr(url))
+    assert given.mongo_url.get_secret_value() == url

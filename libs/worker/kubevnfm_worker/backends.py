@@ -22,6 +22,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
+from kubevnfm_worker.certificates import certificates_part
 from kubevnfm_worker.health import Health
 from kubevnfm_worker.parts import broker_part, disk_part, parked_part, sandbox_part, store_part
 from kubevnfm_worker.relay import OutboxRelay
@@ -64,6 +65,7 @@ class Backends:
             disk_part(self.process.folders),
             sandbox_part(self.states),
             parked_part(self._parked.values),
+            certificates_part(self.process.certificates, self.clock),
         )
         return Health(self.clock, parts)
 

@@ -43,6 +43,10 @@ class Lack:
     """Whether nothing that needs the part is done."""
     is_vital: bool = False
     """Whether the process can answer no request."""
+    of: str = ""
+    """Which of several things of one part it is about; the same as long as it lasts."""
+    ends_at: datetime | None = None
+    """When that ends."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,14 @@ class _Watched:
 
     def troubles(self) -> Sequence[Trouble]:
         return [
-            Trouble(part=self.part.name, text=each.text[:_LONGEST], is_blocking=each.is_blocking, since=self.since)
+            Trouble(
+                part=self.part.name,
+                text=each.text[:_LONGEST],
+                is_blocking=each.is_blocking,
+                since=self.since,
+                of=each.of,
+                ends_at=each.ends_at,
+            )
             for each in self.lacks
         ]
 

@@ -22,6 +22,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.run import background
 
+from kubevnfm_worker.certificates import CertificateFile
 from kubevnfm_worker.health import Health
 
 log = structlog.get_logger()
@@ -57,6 +58,8 @@ class Process:
     services: list[str] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
     """Those that it stores files in."""
+    certificates: dict[str, CertificateFile] = field(default_factory=dict)
+    """Its files with certificates, by the name of their setting."""
     id: str = field(default_factory=new_id)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 

@@ -21,6 +21,7 @@ from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import UnsupportedServer
 
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.certificates import certificate_files
 from kubevnfm_worker.reports import reporting
 from kubevnfm_worker.steady import steady_clock
 
@@ -70,5 +71,6 @@ async def _reported(
     backends.process.services.append(service)
     named = (getattr(settings, name, None) for name in _FOLDERS)
     backends.process.folders.extend(folder for folder in named if isinstance(folder, Path))
+    backends.process.certificates.update(certificate_files(settings))
     async with wiring(settings, backends, peers), reporting(backends):
         yield

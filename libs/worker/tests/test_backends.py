@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,11 +27,14 @@ from kubevnfm_store.query import Index
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import health, reports
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.certificates import CertificateFile
 from kubevnfm_worker.health import Health, Lack, Part
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
 from kubevnfm_worker.parts import PACKAGE_CODE, disk_part
 from kubevnfm_worker.reports import reporting
 from patience import until_true
+from servers.certificates import Authority
+from servers.processes import PROJECT
 from structlog.testing import capture_logs
 from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
@@ -54,7 +58,14 @@ async def readiness(session: aiohttp.ClientSession, url: str) -> tuple[int, str,
     """Return the status of HTTP, the status in the body, and the state of each part that is not ready."""
     async with session.get(f"{url}/health/ready") as answer:
         body = await answer.json()
-    assert [each["part"] for each in body["parts"]] == ["store", "broker", "disk", "sandbox", "parked-commands"]
+    assert [each["part"] for each in body["parts"]] == [
+        "store",
+        "broker",
+        "disk",
+        "sandbox",
+        "parked-commands",
+        "certificates",
+    ]
     lacking = {each["part"]: each["state"] for each in body["parts"] if each["state"] != "ready"}
     assert lacking.keys() == {each["part"] for each in body["parts"] if "text" in each}
     return answer.status, body["status"], lacking
@@ -63,7 +74,9 @@ async def readiness(session: aiohttp.ClientSession, url: str) -> tuple[int, str,
 async def test_the_listener_has_health_endpoints_beside_the_application(
     store: MoodyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readiness names what is not ready; without a broker that was there it still serves, and without a database it does not."""
+    """API-199: readiness names each part that is not ready, as docs/health.md has them; without a broker that was there it still
+    serves, and without a database it does not. Nothing has an address, a path or a login.
+    """
 
     async def greet(_: web.Request) -> web.Response:
         return web.Response(text="hello")
@@ -86,11 +99,21 @@ async def test_the_listener_has_health_endpoints_beside_the_application(
             backends.bus.is_away = True
             monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2**40, used=2**40 - 1, free=1))
             backends.states[PACKAGE_CODE] = "refused"
-            lacking = {"broker": "failed", "disk": "degraded", "sandbox": "degraded"}
+            backends._show_parked(SERVICE, [{"command": "infra.k8s.apply_objects"}])
+            ending = Authority(tmp_path).issue("server").certificate
+            backends.process.certificates["tls_certificate"] = CertificateFile(ending)
+            lacking = {
+                "broker": "failed", **dict.fromkeys(("disk", "sandbox", "parked-commands", "certificates"), "degraded"),
+            }  # fmt: skip
             assert await readiness(session, url) == (200, "degraded", lacking)
+            page = (PROJECT / "docs" / "health.md").read_text()
+            assert {"store", *lacking} == set(
+                re.findall(r"^\| `([a-z-]+)` \| [a-z]+ [^|]*\| [25]", page, re.MULTILINE)
+            ) - {"ready"}
             # Anybody may ask.
             assert str(tmp_path) not in await (await session.get(f"{url}/health/ready")).text()
-            assert str(tmp_path) in str(await backends.health.troubles())
+            troubles = {each.part: each.text for each in await backends.health.troubles()}
+            assert [name for name, text in troubles.items() if str(tmp_path) in text] == ["disk", "certificates"]
             store.is_down = True
             assert await readiness(session, url) == (503, "not ready", {"store": "failed", **lacking})
             assert (await session.get(f"{url}/health/live")).status == 200

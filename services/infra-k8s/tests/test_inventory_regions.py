@@ -77,6 +77,12 @@ async def test_a_region_that_is_away_shows_since_when_and_holds_up_no_other(
 
         shown = await until(is_marked)
         assert (shown.name, shown.watch.partition(" 2")[0]) == ("web-1", "stale since")
+        # For the alarms: by region, with the kind that cannot be watched for the longest time.
+        report = await world.inventory.watches()
+        assert (report.unwatched_since, [each.vim_id for each in report.regions]) == ("", ["away"])
+        assert report.regions[0].reason.startswith(_AWAY)
+        assert await world.inventory.watches("away") == report
+        assert (await world.inventory.watches("vim")).regions == []
         await releases.delete("i9")
 
         async def is_gone() -> bool:

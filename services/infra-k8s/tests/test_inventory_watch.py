@@ -246,6 +246,52 @@ async def test_kinds_beyond_the_limit_of_a_region_show_that_they_are_not_watched
         await watch.end()
 
 
+async def test_a_watch_of_which_nothing_is_heard_for_long_is_stale_until_it_is(store: SqliteStore) -> None:
+    """API-193: also while none of its calls fails; a watch that begins again, or has no news, lives."""
+    marked: list[Mapping[Kind, Stale]] = [{}]
+
+    async def mark(stale: Mapping[Kind, Stale]) -> None:
+        marked.append(stale)
+
+    given = FedCluster()
+    async with inventory_world(store, cast("Clusters", given), {"vim": _VIM}) as world:
+        region = Watched("vim", _CLUSTER, frozenset(), frozenset(), 1)
+        watch = RegionWatch(world.watching(), region, mark, registered_s=0.01, silent_s=0.2)
+        watch.watch(region)
+        given.report(pod(), is_all=True)
+
+        async def is_stale() -> bool:
+            return list(marked[-1]) == [("v1", "Pod")]
+
+        async def is_current() -> bool:
+            given.given.put_nowait(Seen({}))
+            return marked[-1] == {} and len(marked) > 2
+
+        await until_true(is_stale)
+        assert marked[-1]["v1", "Pod"].reason == "no event, bookmark or new begin of the watch was seen"
+        await until_true(is_current)
+        await watch.end()
+
+
+async def test_the_time_since_when_no_process_watches_is_known(store: SqliteStore) -> None:
+    """API-193."""
+    async with inventory_world(store, cast("Clusters", FedCluster()), {"vim": _VIM}, lease_s=0.2) as world:
+        assert (await world.inventory.watches()).unwatched_since == "", "none has watched yet"
+        leader = world.start()
+
+        async def is_watching() -> bool:
+            return (await world.inventory.health()).watching
+
+        await until_true(is_watching)
+        assert (await world.inventory.watches()).unwatched_since == ""
+        await leader.die()
+
+        async def is_known() -> bool:
+            return (await world.inventory.watches()).unwatched_since != ""
+
+        await until_true(is_known)
+
+
 @dataclass
 class NarrowCluster:
     """A cluster whose credentials may watch single namespaces only, each with one pod."""

@@ -319,7 +319,7 @@ async def _connected(
                 has_vnf_networks=bool(settings.named_networks),
             )
         )
-        fault_parts = await stack.enter_async_context(
-            faults.fault_parts(settings, backends, outbox=outbox, vims=vims, services=siblings.services)
-        )
+        fault_parts = await stack.enter_async_context(faults.fault_parts(
+            settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
+        ))  # fmt: skip
         yield lifecycle_parts, package_parts, notification_parts, fault_parts

@@ -83,6 +83,7 @@ class VimViews:
             error_at=check.error_at,
             capacity=known.seen.capacity if known.seen is not None else None,
             capacity_error=known.error,
+            nodes_not_ready=known.seen.not_ready if known.seen is not None else (),
             created_at=vim.created_at,
             updated_at=vim.updated_at,
         )

@@ -282,7 +282,7 @@ async def test_a_view_shows_the_checks_of_a_vim_and_how_much_is_left_there(
     cloud = await world.vims.create(world.openstack())
     view = await world.vims.view(vim_id)
     assert view.capacity is not None
-    assert (view.capacity.nodes, view.capacity.nodes_ready) == (1, 1)
+    assert (view.capacity.nodes, view.capacity.nodes_ready, view.nodes_not_ready) == (1, 1, ())
     assert (view.capacity.cpu or 0) > 0
     assert (view.capacity.memory_bytes or 0) > 2**20
     assert [(each.name, each.ready, each.addresses) for each in view.cluster_nodes or ()] == [
@@ -371,6 +371,9 @@ def test_nodes_of_a_hostile_cluster_are_read_within_limits() -> None:
     ]  # fmt: skip
     seen = cluster_capacity(listed, as_of="now")
     assert (seen.capacity.nodes, seen.capacity.nodes_ready) == (4, 0)
+    assert len(seen.not_ready) == 4
+    many = [{"metadata": {"name": f"n-{number:03}"}} for number in range(300, 0, -1)]
+    assert [each.name for each in cluster_capacity(many, as_of="now").not_ready] == [f"n-{n:03}" for n in range(1, 101)]
     assert (seen.capacity.cpu, seen.capacity.memory_bytes, seen.capacity.pods) == (3.92, 16 * 2**30, 110)
     last = seen.nodes[-1]
     assert (len(last.name), len(last.addresses)) == (253, 8)

@@ -12,7 +12,13 @@ from typing import Any, cast
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport, PlacedOrder, TakenPlaces
-from kubevnfm_clients.multicloud.inventory import InventoryReport, InventoryResource, Resync
+from kubevnfm_clients.multicloud.inventory import (
+    InventoryReport,
+    InventoryResource,
+    Resync,
+    StaleWatch,
+    WatchReport,
+)
 from kubevnfm_clients.multicloud.object_health import is_ill
 from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
@@ -181,12 +187,21 @@ class GivenInventory:
         self.resources: list[InventoryResource] = []
         self.failure: VnfmError | None = None
         """Why it cannot be asked."""
+        self.stale: list[StaleWatch] = []
+        """The watches that do not work."""
+        self.unwatched_since = ""
 
     async def health(self) -> InventoryReport:
         return InventoryReport(watching=False, stale=())
 
     async def watch_of(self, vim_id: str) -> RegionWatch:
         return RegionWatch(state="none")
+
+    async def watches(self, vim_id: str | None = None) -> WatchReport:
+        if self.failure is not None:
+            raise self.failure
+        of_vim = [each for each in self.stale if vim_id in {None, each.vim_id}]
+        return WatchReport(unwatched_since=self.unwatched_since, regions=of_vim)
 
     async def resync(self) -> Resync:
         raise Conflict("the inventory is not exported: aai_url is not set")

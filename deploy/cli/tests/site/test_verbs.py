@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -23,6 +24,7 @@ from kubevnfm_cli import completing, config_file
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.verbs.version import client_version
 from needs import cannot_have
+from servers.processes import PROJECT
 from worlds.lcm_world import World
 
 SAMPLES: Final = Path(__file__).parents[3] / "samples"
@@ -366,6 +368,22 @@ async def test_each_thing_that_is_wrong_has_a_verdict_and_a_remedy() -> None:
         parts[0]["part"], states["status"] = "broker", "degraded"
         answers["/health/ready"] = (200, states)
         assert "fail  readiness: the gateway is degraded: broker since" in (await kubevnfm(sick, "doctor")).out
+
+
+async def test_the_doctor_names_every_part_of_the_page_about_health() -> None:
+    """API-199."""
+    page = (PROJECT / "docs" / "health.md").read_text().partition("## The parts")[2]
+    names = [*dict.fromkeys(re.findall(r"^\| `([a-z-]+)` \| [^n]", page, re.MULTILINE)), "vim-registry"]
+    assert len(names) == 7
+    for name in names:
+        part = {"part": name, "state": "degraded", "since": "2026", "text": "It lacks something."}
+        answers = {
+            "/health/live": (200, {"status": "live"}),
+            "/health/ready": (200, {"status": "degraded", "parts": [part]}),
+        }
+        async with gateway_with(answers) as url:
+            said = (await kubevnfm(url, "doctor")).out
+        assert f"warn  readiness: the gateway is degraded: {name} since 2026: It lacks something." in said
 
 
 def process(pid: int, state: str, *troubles: str, version: str = "1.0.0") -> dict[str, Any]:

@@ -114,6 +114,15 @@ class InventoryReport(MultiCloudType):
     """Absent: there is no export."""
 
 
+class WatchReport(MultiCloudType):
+    """The watches that do not work."""
+
+    unwatched_since: str = ""
+    """Since when no process watches; empty: one does."""
+    regions: Sequence[StaleWatch] = ()
+    """Each region that cannot be watched, with the kind that cannot for the longest time; up to 1,000."""
+
+
 class Inventory(Protocol):
     """Served by infra-k8s: ``/internal/v1/inventory/``. May raise OutsideUnavailable."""
 
@@ -123,6 +132,10 @@ class Inventory(Protocol):
 
     async def watch_of(self, vim_id: str) -> RegionWatch:
         """Return the state of the watch over a region."""
+        ...
+
+    async def watches(self, vim_id: str | None = None) -> WatchReport:
+        """Return the watches over all regions, or over that of this VIM, that do not work."""
         ...
 
     async def resync(self) -> Resync:
@@ -147,6 +160,10 @@ class HttpInventory:
 
     async def watch_of(self, vim_id: str) -> RegionWatch:
         return RegionWatch.model_validate(await self._api.call("GET", "inventory", "watches", vim_id))
+
+    async def watches(self, vim_id: str | None = None) -> WatchReport:
+        query = {} if vim_id is None else {"vim_id": vim_id}
+        return WatchReport.model_validate(await self._api.call("GET", "inventory", "watches", query=query))
 
     async def resync(self) -> Resync:
         return Resync.model_validate(await self._api.call("POST", "inventory", "resync"))

@@ -22,6 +22,10 @@ def inventory_routes(inventory: StoredInventory) -> web.RouteTableDef:
     async def health(_: web.Request) -> web.Response:
         return answer(await inventory.health())
 
+    @routes.get("/internal/v1/inventory/watches")
+    async def watches(request: web.Request) -> web.Response:
+        return answer(await inventory.watches(request.query.get("vim_id")))
+
     @routes.get("/internal/v1/inventory/watches/{vim_id}")
     async def watch_of(request: web.Request) -> web.Response:
         return answer(await inventory.watch_of(request.match_info["vim_id"]))

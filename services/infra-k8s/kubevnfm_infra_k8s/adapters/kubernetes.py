@@ -256,13 +256,13 @@ class KubernetesCluster:
                             if change == "DELETED":
                                 yield Seen({}, gone=(name,))
                                 continue
-                            sizes[name] = size if form.keeps_bodies else 0
-                            total += sizes[name]
+                            total += sizes.setdefault(name, size if form.keeps_bodies else 0)
                             if total > _LARGEST_LIST:
                                 raise _too_large("watch", resource)
                             if len(sizes) > _MOST_OBJECTS:
                                 raise _too_many("watch", resource)
                             yield Seen({name: form.keep(body)})
+                    yield Seen({})  # the watch has not hung
                     # Limits the requests to a server that ends watches at once.
                     if asyncio.get_running_loop().time() - begun < _PAUSES.first_s:
                         await asyncio.sleep(_PAUSES.first_s)

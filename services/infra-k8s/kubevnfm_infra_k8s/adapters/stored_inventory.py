@@ -51,13 +51,14 @@ FILTERS: Final = {
     "ill": "ill",
 }
 """The attribute of a record by the name of a filter."""
+_IS_STALE: Final = "watch/isStale"
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     OBJECTS: [
         *(Index([path, "id"]) for path in FILTERS.values()),
         Index(["id"]),
         Index(["vnf_instance_id", "kind", "id"]),
     ],
-    REGIONS: [Index(["news"])],
+    REGIONS: [Index(["news"]), Index([_IS_STALE])],
 }
 _TRIES: Final = 50
 _REASON_BYTES: Final = 1024
@@ -158,7 +159,8 @@ class StoredRegions:
             for (version, kind), each in sorted(stale.items())
         ]
         with suppress(RevisionConflict):
-            watch = {"term": term, "stale": listed, "since": rfc3339(self._clock.now())}
+            now = rfc3339(self._clock.now())
+            watch = {"term": term, "stale": listed, "isStale": bool(listed), "since": now}
             await self._store.update(REGIONS, vim_id, {"watch": watch})
 
     async def is_used(self, region: Watched) -> bool:
@@ -223,6 +225,25 @@ class StoredRegions:
             for each in (region.body.get("watch") or {}).get("stale", ())
         ]
         return found[:limit]
+
+    async def stale_regions(
+        self, *, vim_id: str | None, limit: int
+    ) -> Sequence[tuple[str, Sequence[tuple[Kind, Stale]]]]:
+        if vim_id is not None:
+            found = await self._store.get_many(REGIONS, [vim_id])
+        else:
+            is_stale = Compare(_IS_STALE, Op.EQ, [True])
+            found = await self._store.find(REGIONS, Query(is_stale, limit=limit, exclude=["kinds", "namespaces"]))
+        regions = [(each.id, (each.body.get("watch") or {}).get("stale", ())) for each in found]
+        return [
+            (region, [((str(each["apiVersion"]), str(each["kind"])), _stale(each)) for each in marks])
+            for region, marks in regions
+            if marks
+        ]
+
+    async def unwatched_since(self) -> str:
+        lease = await self._store.get(TURNS, LEADER)
+        return "" if lease is None or is_held(lease, self._clock.now()) else str(lease.body["renewed_at"])
 
     def _unwatched(self, lease: Stored | None, watch: Mapping[str, Any]) -> Stale | None:
         """Return since when no process has watched a region; None if one has listed it and watches."""

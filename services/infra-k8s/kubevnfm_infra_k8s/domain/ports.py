@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Seen(Generic[T]):
-    """The news of a watch: objects by name."""
+    """The news of a watch: objects by name; nothing: it lives, and there is no news."""
 
     found: Mapping[str, T]
     gone: Collection[str] = ()

@@ -9,6 +9,7 @@ them raise an alarm: two alarms of one fault cannot be open at a time.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -16,12 +17,13 @@ import structlog
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.faults import AlarmChanged, AlarmListRebuilt
 from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.faults import AckState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import Compare, Exists, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -45,6 +47,7 @@ _MARK: Final = "list"
 _MOST_LOOKS: Final = 5
 """If a state changes more often during a look, the next round continues."""
 _MOST_CORRELATED: Final = 1000
+_LONGEST_CAUSE: Final = 128
 
 Look = Callable[[], Awaitable[Findings]]
 """Reads the state of an object, and returns its faults."""
@@ -66,31 +69,23 @@ class Alarms:
             if not await self._settle(known, findings):
                 return
 
-    async def open_of(self, object_id: str) -> Mapping[str, Stored]:
-        """Return the alarms of an object that are not cleared, by key."""
+    async def open_of(self, *object_ids: str) -> Mapping[str, Stored]:
+        """Return the alarms of objects that are not cleared, by key: one read."""
         # By the state, which is in the index: an object that flaps has thousands of cleared ones.
-        found = await self._store.find(COLLECTION, Query(by(managedObjectId=object_id, **{STATE: "OPEN"})))
+        of_them = Compare("managedObjectId", Op.IN, object_ids)
+        found = await self._store.find(COLLECTION, Query(AllOf([of_them, by(**{STATE: "OPEN"})]))) if object_ids else ()
         return {each.body["internal"]["open"]: each for each in found}
 
     async def _settle(self, known: Mapping[str, Stored], findings: Findings) -> bool:
         """Write what differs; return whether anything was to be written."""
-        about = findings.about
-        wanted = {fault.key(about.id): fault for fault in findings.faults}
-        is_changed = False
-        for key, fault in wanted.items():
-            if key not in known:
-                is_changed |= await self.raise_one(about, fault)
-            elif (changes := _changes(known[key].body, fault)) is not None:
-                is_changed = True
-                await self._change(known[key], changes, fault.root)
-        for key, stored in known.items():
-            if "external" in stored.body["internal"]:
-                has_ended = findings.is_gone  # otherwise its monitoring system reports the end
-            else:
-                has_ended = key not in wanted and stored.body["faultType"] not in findings.undecided
-            if has_ended:
-                is_changed = True
-                await self.clear(stored)
+        work = _work(known, findings)
+        is_changed = bool(work.changed or work.ended)
+        for fault in work.new:
+            is_changed |= await self.raise_one(findings.about, fault)
+        for stored, changes, fault in work.changed:
+            await self._change(stored, changes, fault.root)
+        for stored in work.ended:
+            await self.clear(stored)
         return is_changed
 
     async def raise_one(self, about: ManagedObject, fault: Fault) -> bool:
@@ -250,6 +245,41 @@ class Alarms:
         await self._store.delete_many(COLLECTION, Compare("alarmClearedTime", Op.LT, [before]))
 
 
+@dataclass(frozen=True)
+class _Work:
+    """The writes after which alarms agree with faults."""
+
+    new: Sequence[Fault]
+    changed: Sequence[tuple[Stored, JsonObject, Fault]]
+    ended: Sequence[Stored]
+
+
+def agrees(known: Mapping[str, Stored], findings: Findings) -> bool:
+    """Return whether the open alarms of an object agree with its faults, by key; others are ignored."""
+    own = {key: each for key, each in known.items() if each.body["managedObjectId"] == findings.about.id}
+    return _work(own, findings) == _Work([], [], [])
+
+
+def _work(known: Mapping[str, Stored], findings: Findings) -> _Work:
+    wanted = {fault.key(findings.about.id): fault for fault in findings.faults}
+    changed = [
+        (known[key], changes, fault)
+        for key, fault in wanted.items()
+        if key in known and (changes := _changes(known[key].body, fault)) is not None
+    ]
+    ended = [each for key, each in known.items() if key not in wanted and _has_ended(each.body, findings)]
+    return _Work([fault for key, fault in wanted.items() if key not in known], changed, ended)
+
+
+def _has_ended(body: JsonMapping, findings: Findings) -> bool:
+    """Return whether an alarm whose fault was not found is to be cleared."""
+    if "external" in body["internal"]:
+        return findings.is_gone  # otherwise its monitoring system reports the end
+    until = findings.undecided_until
+    is_undecided = body["faultType"] in findings.undecided
+    return not is_undecided or (until is not None and body["eventTime"] < rfc3339(until))
+
+
 _OPTIONAL: Final = ("rootCauseFaultyResource", "faultDetails", "vnfcInstanceIds")
 
 
@@ -259,9 +289,9 @@ def _of_fault(fault: Fault) -> JsonObject:
     found = {
         "perceivedSeverity": fault.severity,
         "eventType": fault.event_type,
-        "probableCause": fault.cause,
+        "probableCause": fault.cause[:_LONGEST_CAUSE],
         "rootCauseFaultyResource": resource,
-        "faultDetails": [each for each in fault.details if each] or None,
+        "faultDetails": [bounded(each) for each in fault.details if each] or None,
         "vnfcInstanceIds": list(fault.vnfc_ids) or None,
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -12,6 +12,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import queues
 from kubevnfm_kit.run import background, repeat
@@ -64,14 +65,20 @@ class FaultParts:
 
 @asynccontextmanager
 async def fault_parts(
-    settings: FaultSettings, backends: Backends, *, outbox: Outbox, vims: Vims, services: SeenServices
+    settings: FaultSettings,
+    backends: Backends,
+    *,
+    outbox: Outbox,
+    vims: Vims,
+    inventory: Inventory,
+    services: SeenServices,
 ) -> AsyncIterator[FaultParts]:
     """Yield the parts; leaving the block ends the background work."""
     store, clock = backends.store, backends.clock
     listed = Alarms(store=store, outbox=outbox, clock=clock)
-    watch = FaultWatch(store=store, alarms=listed, vims=vims, services=services, clock=clock)
     lost_after = timedelta(seconds=settings.external_alarm_lost_after_s) or None
     external = ExternalAlarms(store=store, alarms=listed, clock=clock, lost_after=lost_after)
+    watch = FaultWatch(store=store, alarms=listed, vims=vims, inventory=inventory, services=services, clock=clock)
     rounds = backends.rounds("faults", settings.faults_every_s)
 
     async def look() -> None:

@@ -161,7 +161,7 @@ class PartShown(Shown):
     """A part that the process needs, or another service."""
 
     part: str
-    """``store``, ``broker``, ``disk``, ``sandbox``, ``parked-commands``, or the name of a service."""
+    """``store``, ``broker``, ``disk``, ``sandbox``, ``parked-commands``, ``certificates``, or the name of a service."""
     state: Literal["ready", "degraded", "failed", "unknown"]
     """``degraded``: some of the work is not done; ``failed``: none that needs the part; ``unknown``: nothing is known of it yet."""
     since: datetime

@@ -94,7 +94,7 @@ INDEXES = {
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),
-        Index(["vnfInstanceId"]),
+        Index(["vnfInstanceId", "operationState", "startTime"]),
         # For the views, which list the newest first: each filter that they have, and the last runs of a plan.
         Index(["operationState", "startTime"]),
         Index(["operation", "operationState", "startTime"]),

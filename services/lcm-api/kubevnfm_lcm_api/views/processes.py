@@ -31,7 +31,7 @@ class TroubleShown(Shown):
     """A part that a process lacks."""
 
     part: str
-    """``store``, ``broker``, ``sandbox``, ``disk`` or ``parked-commands``."""
+    """``store``, ``broker``, ``sandbox``, ``disk``, ``parked-commands`` or ``certificates``."""
     text: str
     isBlocking: bool  # noqa: N815  # as it is on the wire
     """Whether nothing that needs the part is done."""

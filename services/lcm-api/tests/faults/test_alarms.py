@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from callers.etsi import etsi_schemas
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_clients.multicloud.inventory import StaleWatch
+from kubevnfm_clients.vim_views import VimView
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.faults import AlarmChanged
 from kubevnfm_events.lcm import InstanceTroubled
@@ -21,13 +22,15 @@ from kubevnfm_events.vim import VimCredentialsExpiring, VimDeregistered, VimStat
 from kubevnfm_kit.clock import SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
-from kubevnfm_lcm_api.faults.domain.rules import (
-    VnfState,
+from kubevnfm_lcm_api.faults.domain.fault import Findings
+from kubevnfm_lcm_api.faults.domain.site_rules import (
+    ServiceState,
+    VimState,
     faults_of_service,
     faults_of_subscription,
     faults_of_vim,
-    faults_of_vnf,
 )
+from kubevnfm_lcm_api.faults.domain.vnf_rules import VnfState, faults_of_vnf
 from kubevnfm_lcm_api.faults.watch import FaultWatch
 from kubevnfm_lcm_api.lifecycle.containers.trouble_marks import COLLECTION as MARKS
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
@@ -41,9 +44,19 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 from patience import until
 from servers.subscriber import Subscriber
+from worlds.alarm_world import (
+    a_watch,
+    alarm_of,
+    alarms_of,
+    fm,
+    heard,
+    no_services,
+    of_operation,
+    subscribe,
+)
 from worlds.cluster_heals import HA, a_heal_of_masters
 from worlds.lcm_builders import an_instance
-from worlds.lcm_world import OPENSTACK_VIM, RING, Answer, World, lcm_world
+from worlds.lcm_world import OPENSTACK_VIM, RING, World, lcm_world
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 MACHINE = "machine-lost"
@@ -65,61 +78,11 @@ async def subscriber() -> AsyncIterator[Subscriber]:
         yield listening
 
 
-async def no_services() -> list[SeenService]:
-    return []
-
-
 @pytest.fixture
 async def watch(world: World) -> AsyncIterator[FaultWatch]:
     """A further watch, as that of another gateway; tests call its rounds."""
     async with OutboxRelay(world.store, world.bus, collections=[COLLECTION]) as relay:
-        clock = SystemClock()
-        alarms = Alarms(store=world.store, outbox=Outbox(world.store, relay, RING), clock=clock)
-        yield FaultWatch(store=world.store, alarms=alarms, vims=world.vims, services=no_services, clock=clock)
-
-
-async def fm(world: World, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    sent = {"Version": "1.5.0", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return await world.call(method, f"/vnffm/v1{path}", body, headers=sent)
-
-
-async def alarms_of(world: World, object_id: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the alarms of an object by the type of the fault."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    query = f"?filter=(eq,managedObjectId,{object_id})&all_records=yes"
-    for each in (await fm(world, "GET", f"/alarms{query}")).must(200).json:
-        found.setdefault(each["faultType"], []).append(each)
-    return found
-
-
-async def alarm_of(world: World, object_id: str, fault: str, *, is_open: bool = True) -> dict[str, Any]:
-    """Wait until the one alarm of this fault is there, or is cleared; return it."""
-
-    async def found() -> dict[str, Any] | None:
-        one = (await alarms_of(world, object_id)).get(fault, [])
-        assert len(one) < 2
-        return next((each for each in one if ("alarmClearedTime" not in each) is is_open), None)
-
-    return await until(found, timeout_s=300)
-
-
-async def subscribe(world: World, subscriber: Subscriber, **wanted: Any) -> str:
-    made = await fm(world, "POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wanted})
-    return str(made.must(201).json["id"])
-
-
-async def heard(subscriber: Subscriber, count: int) -> list[dict[str, Any]]:
-    """Wait for so many notifications, which fit ETSI's types; return their bodies."""
-    bodies = await subscriber.was_tried(count)
-    for each in bodies:
-        if (etsi := etsi_schemas()) is not None:
-            etsi.check_type(each["notificationType"], each)
-    assert len(bodies) == count
-    return bodies
-
-
-async def of_operation(world: World, operation: str) -> str:
-    return str((await world.operation(operation))["vnfInstanceId"])
+        yield a_watch(world, world.store, relay)
 
 
 async def report_vim(world: World, status: VimStatus) -> None:
@@ -294,6 +257,56 @@ async def test_an_alarm_is_acknowledged_once_and_by_the_revision_that_was_seen(
     await heard(subscriber, 1)
 
 
+async def test_what_sol003_names_for_the_resources_of_alarms_is_there(world: World, subscriber: Subscriber) -> None:
+    """API-198: each filter that clause 7.4.2.3.2 demands, those of subscriptions, both preconditions, headers and media types."""
+    instance_id = await of_operation(world, await world.an_operation_in("COMPLETED"))
+    server = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json["instantiatedVnfInfo"]
+    await lose_machines(world, instance_id, server["vnfcResourceInfo"][0]["computeResource"]["resourceId"])
+    alarm = await alarm_of(world, instance_id, MACHINE)
+    for path, value, other in (
+        ("id", alarm["id"], "none"),
+        ("managedObjectId", instance_id, "none"),
+        ("rootCauseFaultyResource/faultyResourceType", "COMPUTE", "STORAGE"),
+        ("eventType", "EQUIPMENT_ALARM", "QOS_ALARM"),
+        ("perceivedSeverity", "MAJOR", "MINOR"),
+        ("probableCause", MACHINE, "vim-away"),
+        ("faultType", MACHINE, FAILED),
+        ("ackState", "UNACKNOWLEDGED", "ACKNOWLEDGED"),
+        ("isRootCause", "false", "true"),
+    ):
+        for given, found in ((value, [alarm["id"]]), (other, [])):
+            shown = (await fm(world, "GET", f"/alarms?filter=(eq,{path},{given})")).must(200).json
+            assert [each["id"] for each in shown] == found, (path, given)
+    (await fm(world, "GET", "/alarms?filter=(eq,escalated,true)")).problem(400)
+    path = f"/alarms/{alarm['id']}"
+    read = (await fm(world, "GET", path)).must(200)
+    early = {"If_Unmodified_Since": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    (await fm(world, "PATCH", path, {"ackState": "ACKNOWLEDGED"}, **early)).problem(412)
+    (await fm(world, "PATCH", path, {"ackState": "ACKNOWLEDGED"}, If_Unmodified_Since="yesterday")).problem(400)
+    # ETSI's file has application/json for the PATCH, clause 7.4.3.3.4 merge-patch+json.
+    since = {"If_Unmodified_Since": read.headers["Last-Modified"], "Content_Type": "application/json"}
+    changed = (await fm(world, "PATCH", path, {"ackState": "ACKNOWLEDGED"}, **since)).must(200)
+    again = (await fm(world, "GET", path)).must(200)
+    assert {name: changed.headers[name] for name in ("ETag", "Last-Modified", "Version")} == {
+        name: again.headers[name] for name in ("ETag", "Last-Modified", "Version")
+    }
+    for method in ("POST", "PUT", "DELETE"):
+        (await fm(world, method, path)).problem(405)
+    (await fm(world, "GET", "/alarms", Accept="text/html")).problem(406)
+    names = {"perceivedSeverities": ["MAJOR"], "notificationTypes": ["AlarmNotification"]}
+    of_vnfs = {"vnfInstanceSubscriptionFilter": {"vnfInstanceIds": [instance_id]}}
+    subscribed = await subscribe(world, subscriber, **names, **of_vnfs)
+    await subscribe(world, subscriber, perceivedSeverities=["MINOR"])
+    for attribute, value in (
+        ("id", subscribed),
+        ("filter/perceivedSeverities", "MAJOR"),
+        ("filter/notificationTypes", "AlarmNotification"),
+        ("filter/vnfInstanceSubscriptionFilter/vnfInstanceIds", instance_id),
+    ):
+        shown = (await fm(world, "GET", f"/subscriptions?filter=(eq,{attribute},{value})")).must(200).json
+        assert [each["id"] for each in shown] == [subscribed], attribute
+
+
 async def test_looks_at_a_time_and_repeated_rounds_raise_one_alarm(world: World, watch: FaultWatch) -> None:
     """API-182, API-188."""
     operations = [await world.an_operation_in("FAILED_TEMP") for _ in range(3)]
@@ -343,7 +356,12 @@ async def test_a_process_that_dies_at_any_write_loses_and_doubles_no_alarm(
                 dying: Any = Dies(world.store, is_after=is_after)
                 alarms = Alarms(store=dying, outbox=Outbox(dying, relay, RING), clock=SystemClock())
                 one = FaultWatch(
-                    store=world.store, alarms=alarms, vims=world.vims, services=no_services, clock=SystemClock()
+                    store=world.store,
+                    alarms=alarms,
+                    vims=world.vims,
+                    inventory=world.inventory,
+                    services=no_services,
+                    clock=SystemClock(),
                 )
                 with pytest.raises(StoreUnavailable):
                     await one.look_at_vnf(instance_id)
@@ -405,7 +423,9 @@ class Rounds(FaultWatch):
         outbox: Any = NotedOutbox(Outbox(watched.store, with_relay, RING))
         self.events: list[Any] = outbox.noted
         alarms = Alarms(store=watched.store, outbox=outbox, clock=clock)
-        super().__init__(store=watched.store, alarms=alarms, vims=vims, services=services, clock=clock)
+        super().__init__(
+            store=watched.store, alarms=alarms, vims=vims, inventory=watched.inventory, services=services, clock=clock
+        )
 
     async def look_at_vnf(self, instance_id: str) -> None:
         self.looked_at.append(instance_id)
@@ -575,12 +595,12 @@ async def test_access_data_that_end_soon_are_a_fault_that_grows(world: World, da
     vim = (await world.vims.view("vim-9")).model_copy(
         update={"days_left": days_left, "expires_at": "2030-01-09T00:00:00Z", "expiring": "bearer_token"}
     )
-    found = faults_of_vim(vim.id, vim).faults
+    found = faults_of_vim(of_vim(vim)).faults
     assert [(each.type, each.severity, each.part) for each in found] == (
         [] if severity is None else [("credentials-expiring", severity, "bearer_token")]
     )
     assert {each.since for each in found} <= {"2029-12-26T00:00:00.000Z"}, "it began 14 days before their end"
-    assert faults_of_vim(vim.id, None).faults == ()
+    assert faults_of_vim(of_vim(None)).faults == ()
 
 
 def test_a_subscriber_that_fails_for_a_minute_is_a_fault() -> None:
@@ -597,6 +617,14 @@ def test_a_subscriber_that_fails_for_a_minute_is_a_fault() -> None:
     assert not faults_of_subscription("s", document, NOW - timedelta(seconds=2)).faults
     assert not faults_of_subscription("s", {"callbackUri": "http://x/c"}, NOW).faults
     assert not faults_of_subscription("s", None, NOW).faults
+
+
+def of_vim(vim: VimView | None, stale: StaleWatch | None = None, *, is_watch_known: bool = True) -> VimState:
+    return VimState("vim-9", vim, stale, is_watch_known, NOW)
+
+
+def of_service(service: SeenService, unwatched_since: str | None = "") -> Findings:
+    return faults_of_service(ServiceState(service, unwatched_since, NOW))
 
 
 def state_of(record: InstanceRecord, **more: Any) -> VnfState:
@@ -656,13 +684,18 @@ def test_what_a_service_lacks_is_a_fault_and_one_that_is_not_known_says_nothing(
         process = SeenProcess(report, "ready", NOW, NOW)
         return SeenService("infra-k8s", state, NOW, [process] if state == "ready" else [])
 
-    lacking = faults_of_service(seen("ready", "disk", "parked-commands", "sandbox", "store", "later"))
+    lacking = of_service(seen("ready", "disk", "parked-commands", "sandbox", "store", "later"))
     assert [(each.type, each.part) for each in lacking.faults] == [
         ("disk-low", "h"), ("commands-parked", "h"), ("code-not-run", "h"),
     ]  # fmt: skip
-    assert not faults_of_service(seen("ready")).faults
-    assert [each.type for each in faults_of_service(seen("away")).faults] == ["service-away"]
+    assert not of_service(seen("ready")).faults
+    assert [each.type for each in of_service(seen("away")).faults] == ["service-away"]
     for state in ("unknown", "missing"):
-        silent = faults_of_service(seen(state))
+        silent = of_service(seen(state))
         assert not silent.faults
-        assert silent.undecided == {"service-away", *(each.type for each in lacking.faults)}
+        assert silent.undecided == {
+            "service-away",
+            "watch-stale",
+            "certificate-expiring",
+            *(each.type for each in lacking.faults),
+        }

@@ -36,6 +36,7 @@ _LARGEST: Final = 2**53
 _LONGEST: Final = 253
 _MOST_ADDRESSES: Final = 8
 _REASON_BYTES: Final = 512
+_MOST_NOT_READY: Final = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class SeenCapacity:
 
     capacity: VimCapacity
     nodes: Sequence[VimNode] = ()
+    not_ready: tuple[VimNode, ...] = ()
+    """The first of those that are not ready, by name."""
 
 
 def quotas_of(service: str, answer: object) -> list[VimQuota]:
@@ -75,7 +78,8 @@ def cluster_capacity(nodes: Iterable[JsonMapping], *, as_of: str) -> SeenCapacit
         memory_bytes=int(memory),
         pods=int(pods),
     )
-    return SeenCapacity(capacity, shown)
+    not_ready = sorted((each for each in shown if not each.ready), key=lambda each: each.name)
+    return SeenCapacity(capacity, shown, tuple(not_ready[:_MOST_NOT_READY]))
 
 
 def _node(node: JsonMapping, status: JsonMapping) -> VimNode:

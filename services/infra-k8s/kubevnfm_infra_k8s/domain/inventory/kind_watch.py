@@ -76,6 +76,8 @@ class KindWatch:
     """Called with None when all objects are known, and with the error when the region cannot be watched."""
     unserved_s: float = 30.0
     """From one look whether the region serves the kind to the next."""
+    heard_at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    """When it last began, or heard of the region, in the time of the loop."""
     followed: VimConnection | None = None
     """The registration of the VIM that is in use."""
     _pending: dict[str, SeenObject | None] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class KindWatch:
     async def _watch(self) -> None:
         failures, unserved, is_namespaced = 0, 0, False
         while True:
+            self.heard_at = asyncio.get_running_loop().time()
             try:
                 async with self.watching.starts.turn(self.vim_id) as listed, self._cluster() as cluster:
                     resource = await cluster.resource(self.api_version, self.kind)
@@ -119,7 +122,7 @@ class KindWatch:
                     is_namespaced = resource.namespaced
                     async with aclosing(self._following(cluster, resource)) as following:
                         async for seen in following:
-                            failures = 0
+                            failures, self.heard_at = 0, asyncio.get_running_loop().time()
                             if seen.is_all and not seen.found and not await self._is_served(cluster):
                                 break
                             await self._take_in(seen)

@@ -13,6 +13,7 @@ from kubevnfm_clients.multicloud.inventory import (
     InventoryResource,
     Resync,
     StaleWatch,
+    WatchReport,
 )
 from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
@@ -24,6 +25,7 @@ from kubevnfm_infra_k8s.domain.reconciling.ports import Regions
 
 _REGION: Final = "cloud_region_id"
 _MOST_STALE: Final = 100
+_MOST_REGIONS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,16 @@ class StoredInventory:
         (_, kind), first = min(stale, key=lambda each: each[1].since)
         reason = f"{kind}: {first.reason}"
         return RegionWatch(state="stale", since=first.since or None, age_s=self._age(first.since), reason=reason)
+
+    async def watches(self, vim_id: str | None = None) -> WatchReport:
+        """Return the regions, or the one of this VIM, that cannot be watched, each with the kind that cannot for the longest time."""
+        regions = []
+        for region, stale in await self.watched.stale_regions(vim_id=vim_id, limit=_MOST_REGIONS):
+            (version, kind), first = min(stale, key=lambda each: each[1].since)
+            regions.append(
+                StaleWatch(vim_id=region, api_version=version, kind=kind, since=first.since, reason=first.reason)
+            )
+        return WatchReport(unwatched_since=await self.watched.unwatched_since(), regions=regions)
 
     def _age(self, since: str) -> float | None:
         if not since:

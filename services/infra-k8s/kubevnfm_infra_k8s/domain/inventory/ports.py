@@ -115,6 +115,16 @@ class WatchedRegions(Protocol):
         """Return since when the watches of a region are as they are, and those that do not work; None: it is not watched."""
         ...
 
+    async def stale_regions(
+        self, *, vim_id: str | None, limit: int
+    ) -> Sequence[tuple[str, Sequence[tuple[Kind, Stale]]]]:
+        """Return the regions, or the one of this VIM, with the kinds that the leader cannot watch, if there are any."""
+        ...
+
+    async def unwatched_since(self) -> str:
+        """Return since when no process watches; "" if one does, or none has yet."""
+        ...
+
     async def is_watching(self) -> bool:
         """Return whether a process watches."""
         ...

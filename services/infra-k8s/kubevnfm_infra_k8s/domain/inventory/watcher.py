@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -40,8 +41,11 @@ _LOOKS_BETWEEN: Final = 60
 """Times of one look from one search for regions without instances to the next."""
 _AGAIN_S: Final = 60.0
 """After a fault of ours."""
+_SILENT_S: Final = 1000.0
+"""A watch begins again after 300 s without news, and one that hangs is ended after 330 s; the second of those makes a list."""
 _MOST_WATCHES: Final = 400
 """Watches of a region, each of which has a connection of its own."""
+_SILENT: Final = "no event, bookmark or new begin of the watch was seen"
 _ALWAYS: Final = frozenset({("v1", "Pod")})
 _MACHINES: Final = ("kubevirt.io/v1", "VirtualMachineInstance")
 """Made of what a VNF brings of its group, as pods are."""
@@ -62,6 +66,7 @@ class RegionWatch:
     """Watches at the same time."""
     registered_s: float = 30.0
     """From one look at the registration of the VIM to the next."""
+    silent_s: float = _SILENT_S
     features: FeatureWatch | None = None
     """The watches over what its nodes have, which begin once the objects are known."""
     _on_features: Sequence[asyncio.Task[None]] = ()
@@ -135,6 +140,7 @@ class RegionWatch:
         """Begin again with another cluster or other credentials: a watch that works would stay with the earlier ones."""
         while True:
             await asyncio.sleep(self.registered_s)
+            self._judge_silence()
             try:
                 now = await self.watching.vims.connection(VimConnection(vim_id=self.region.vim_id))
             except VnfmError:  # the watches report it when they need it
@@ -147,6 +153,19 @@ class RegionWatch:
             self._states.clear()
             self._narrow.clear()
             self.watch(self.region)
+
+    def _judge_silence(self) -> None:
+        """Have watches be stale of which nothing was heard for long, although none of their calls has failed."""
+        now = asyncio.get_running_loop().time()
+        for scope, watch in self._watches.items():
+            silent_s, state = now - watch.heard_at, self._states.get(scope)
+            if scope in self._states and state is None and silent_s > self.silent_s:
+                since = rfc3339(self.watching.clock.now() - timedelta(seconds=silent_s))
+                self._states[scope] = Stale(since, _SILENT)
+                self._changed.set()
+            elif state is not None and state.reason == _SILENT and silent_s <= self.silent_s:
+                self._states[scope] = None
+                self._changed.set()
 
     async def _run(self, scope: Scope) -> None:
         (api_version, kind), namespace = scope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal
 
 from kubevnfm_sol.faults import EventType, FaultyResourceInfo, PerceivedSeverity
@@ -12,17 +13,20 @@ from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
 
 FaultType = Literal[
     "callbacks-failing",
+    "certificate-expiring",
     "code-not-run",
     "commands-parked",
     "credentials-expiring",
     "disk-low",
     "machine-lost",
+    "node-not-ready",
     "operation-failed",
     "quorum-at-risk",
     "resources-drifted",
     "service-away",
     "vim-error",
     "vim-unreachable",
+    "watch-stale",
     "workload-troubled",
 ]
 """An alarm's ``faultType``: stable."""
@@ -88,3 +92,5 @@ class Findings:
     """Types of which the state says nothing now: their alarms stay as they are."""
     is_gone: bool = False
     """Whether the object does not exist any more: then alarms of monitoring systems about it are cleared, too."""
+    undecided_until: datetime | None = None
+    """If given, such alarms stay only if their fault has begun since."""

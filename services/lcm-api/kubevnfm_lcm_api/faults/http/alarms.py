@@ -65,7 +65,7 @@ class _Handlers:
             check_unchanged(request, _tag(stored, caused), _changed_at(stored))
 
         changed = await self.alarms.acknowledge(alarm_id, wanted.ack_state, check=as_seen)
-        return web.json_response({"ackState": changed.body["ackState"]}, headers={"ETag": _tag(changed, caused)})
+        return answer(request, {"ackState": changed.body["ackState"]}, _tag(changed, caused), _changed_at(changed))
 
     async def _caused(self, document: JsonMapping) -> Sequence[str]:
         return await self.alarms.caused_by(document["id"]) if document["isRootCause"] else ()

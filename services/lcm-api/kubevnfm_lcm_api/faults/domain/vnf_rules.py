@@ -1,18 +1,15 @@
-"""The table of faults: the state of an object in, its faults out. Pure; nothing is remembered between two looks."""
+"""The faults of VNF instances: their state in, their faults out. Pure; nothing is remembered between two looks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from kubevnfm_clients.vim_views import VimView
-from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_secrets import shown_url
-from kubevnfm_sol.faults import EventType, FaultyResourceInfo, PerceivedSeverity
+from kubevnfm_sol.faults import FaultyResourceInfo, PerceivedSeverity
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.resources import VnfcResourceInfo
@@ -22,8 +19,6 @@ from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
-from kubevnfm_lcm_api.siblings import SeenService
 from kubevnfm_lcm_api.views.causes import Situation, cause_of
 from kubevnfm_lcm_api.views.causes.finding import fitting
 from kubevnfm_lcm_api.views.causes.wording import sentence
@@ -37,26 +32,6 @@ _DRIFT_SEVERITY: Final[Mapping[str, PerceivedSeverity]] = {
     "INCOMPLETE": "MAJOR",
     "CHANGED": "MINOR",
 }
-_VIM_FAULTS: Final[Mapping[str, tuple[FaultType, str]]] = {
-    "UNREACHABLE": ("vim-unreachable", "vim-away"),
-    "ERROR": ("vim-error", "vim-refused"),
-}
-"""By the status of a VIM: the type, and the cause where the table of causes knows no better one."""
-_VERBS: Final[Mapping[FaultType, str]] = {"vim-unreachable": "cannot be reached", "vim-error": "refuses requests"}
-OF_VIMS: Final[frozenset[FaultType]] = frozenset(kind for kind, _ in _VIM_FAULTS.values())
-_EXPIRES_SOON: Final = 14
-_DAYS: Final[tuple[tuple[int, PerceivedSeverity], ...]] = ((0, "CRITICAL"), (3, "MAJOR"), (7, "MINOR"))
-"""The severity of access data that end in at most so many days; above: WARNING."""
-_FAILS_FOR: Final = timedelta(minutes=1)
-"""So long a subscriber may refuse or be away before that is a fault."""
-
-
-_LACKS: Final[Mapping[str, tuple[FaultType, PerceivedSeverity, EventType, str]]] = {
-    "disk": ("disk-low", "MAJOR", "EQUIPMENT_ALARM", "disk-low"),
-    "parked-commands": ("commands-parked", "MAJOR", "PROCESSING_ERROR_ALARM", "service-crashes"),
-    "sandbox": ("code-not-run", "MINOR", "PROCESSING_ERROR_ALARM", "code-not-run"),
-}
-"""By the part that a process lacks. Without its database or its broker it could report nothing, and is away."""
 
 
 @dataclass(frozen=True)
@@ -220,80 +195,3 @@ def _troubled(state: VnfState, root: str | None) -> Iterator[Fault]:
         str(mark["since"]),
         root=root,
     )
-
-
-def faults_of_vim(vim_id: str, vim: VimView | None) -> Findings:
-    """Return the faults of a VIM; None: it was deleted."""
-    about = ManagedObject("vim", vim_id)
-    if vim is None:
-        return Findings(about)
-    found: list[Fault] = []
-    if vim.status in _VIM_FAULTS:
-        kind, cause = _VIM_FAULTS[vim.status]
-        fits = fitting(kind, vim.status_reason, is_shallow=False)
-        cause = fits[0].slug if fits is not None else cause
-        details = (f"The VIM {vim.name} {_VERBS[kind]}.", sentence(vim.status_reason))
-        found.append(
-            Fault(kind, "MAJOR", "COMMUNICATIONS_ALARM", cause, details, vim.status_since, is_root=True)
-        )  # fmt: skip
-    if vim.days_left is not None and vim.days_left <= _EXPIRES_SOON and vim.expires_at is not None:
-        severity: PerceivedSeverity = next((each for days, each in _DAYS if vim.days_left <= days), "WARNING")
-        details = (f"The {vim.expiring} of the VIM {vim.name} ends at {vim.expires_at}.", "Give the VIM new ones.")
-        found.append(
-            Fault(
-                "credentials-expiring",
-                severity,
-                "PROCESSING_ERROR_ALARM",
-                "credentials-expiring",
-                details,
-                rfc3339(datetime.fromisoformat(vim.expires_at) - timedelta(days=_EXPIRES_SOON)),
-                part=vim.expiring or "",
-            )
-        )
-    return Findings(about, found)
-
-
-def faults_of_subscription(subscription_id: str, document: JsonMapping | None, now: datetime) -> Findings:
-    """Return the fault of a subscription whose callbacks fail; None: it was deleted."""
-    about = ManagedObject("subscription", subscription_id)
-    since = (document or {}).get(FAILING_SINCE)
-    if document is None or not since or now - datetime.fromisoformat(since) < _FAILS_FOR:
-        return Findings(about)
-    reason = sentence(str(document.get("delivery", {}).get("last_failure", "")))
-    details = (f"Notifications to {shown_url(document['callbackUri'])} are not accepted.", reason)
-    return Findings(
-        about,
-        [Fault("callbacks-failing", "MINOR", "COMMUNICATIONS_ALARM", "subscriber-away", details, since)],
-    )
-
-
-def faults_of_service(service: SeenService) -> Findings:
-    """Return the faults of a service of this manager: no process of it runs, or one lacks a part."""
-    about = ManagedObject("service", service.name)
-    if service.state in {"unknown", "missing"}:
-        # A gateway that has just started, or hears no reports, knows nothing of a service; some are not deployed everywhere.
-        return Findings(about, undecided=frozenset({"service-away", *(each[0] for each in _LACKS.values())}))
-    if service.state == "away":
-        text = f"No process of {service.name} runs, or the message broker does not take its reports."
-        since = rfc3339(service.since)
-        return Findings(
-            about, [Fault("service-away", "CRITICAL", "PROCESSING_ERROR_ALARM", "service-away", (text,), since)]
-        )
-    found = [
-        Fault(
-            kind,
-            severity,
-            event,
-            cause,
-            (sentence(trouble.text),),
-            rfc3339(trouble.since or process.since),
-            part=process.report.host,
-        )
-        for process in service.processes
-        # One process with several services lacks it once.
-        if process.state != "away" and service.name == (process.report.services or ("lcm-api",))[0]
-        for trouble in process.report.troubles
-        if trouble.part in _LACKS
-        for kind, severity, event, cause in (_LACKS[trouble.part],)
-    ]
-    return Findings(about, found)
