@@ -52,6 +52,9 @@ SHARED_PER_S = 8
 
 WITHOUT_INDEX = {
     # The index finds them; they are few, and are sorted in memory.
+    "alarms by internal.external.heardAt, sorted by _id",
+    "alarms by internal.open, sorted by _id",
+    "operation_progress by operationId state, sorted by updatedAt _id",
     "inbox_lcm_api by parkedAt, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",

@@ -17,7 +17,6 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
 from kubevnfm_lcm_api.faults.domain.external import ExternalAlert
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
-from kubevnfm_lcm_api.faults.watch import FaultWatch
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.webhooks.patterns import beginning
@@ -28,6 +27,7 @@ from kubevnfm_worker.relay import OutboxRelay
 from patience import until
 from real.alertmanager import FINGERPRINT, STARTED, fault, message, resolved
 from servers.subscriber import Subscriber
+from worlds.alarm_world import a_watch
 from worlds.lcm_world import RING, Answer, World, lcm_world
 from worlds.set_clock import SetClock
 
@@ -197,17 +197,11 @@ async def test_an_alert_that_cannot_be_stored_is_503_and_is_stored_when_it_comes
     assert 'kubevnfm_webhook_alerts_total{outcome="failed",path="/alert"} 3.0' in metrics
 
 
-async def no_services() -> list[Any]:
-    return []
-
-
 async def test_our_own_rounds_leave_them_alone_until_the_instance_is_deleted(world: World) -> None:
     """API-224: and they leave ours alone."""
     instance_id = (await instantiated(world))["id"]
     async with OutboxRelay(world.store, world.bus, collections=[COLLECTION]) as relay:
-        clock = SystemClock()
-        listed = Alarms(store=world.store, outbox=Outbox(world.store, relay, RING), clock=clock)
-        watch = FaultWatch(store=world.store, alarms=listed, vims=world.vims, services=no_services, clock=clock)
+        watch = a_watch(world, world.store, relay)
         drift = {"state": "CHANGED", "since": "2030-01-02T03:04:05.000Z", "reason": "an object was changed"}
         await world.store.update(INSTANCES, instance_id, {"metadata": {KEY: drift}})
         (await report(world, fault(instance_id))).must(204)
