@@ -25,6 +25,7 @@ from kubevnfm_infra_k8s.adapters.region_metrics import RegionMetrics
 from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, record_id
 from kubevnfm_kit.clock import SystemClock, rfc3339
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
@@ -46,7 +47,7 @@ OF_ONE = 100
 
 async def export(pods: int, seconds: int) -> list[Figure]:
     """Write records, export them all, and go on to change them."""
-    ring, clock, metrics = KeyRing.from_text(KeyRing.new_key()), SystemClock(), RegionMetrics()
+    ring, clock, metrics = KeyRing.from_text(KeyRing.new_key()), SystemClock(), RegionMetrics(Metrics())
     with tempfile.TemporaryDirectory() as folder:
         async with (
             _aai() as url,

@@ -12,6 +12,7 @@ import pytest
 from callers.documented import an_app
 from kubevnfm_clients import callback
 from kubevnfm_events.contract import messages
+from kubevnfm_kit import metrics
 from kubevnfm_lcm_api.http.routes import ROUTES
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -48,14 +49,14 @@ every_page = pytest.mark.parametrize("page", PAGES)
 @cache
 def routes() -> frozenset[str]:
     """Return the paths of all servers, with the names of their parameters."""
-    return frozenset({path for _, path in an_app()[ROUTES]} | {callback.PATH, *_of_other_services()})
+    return frozenset({path for _, path in an_app()[ROUTES]} | {callback.PATH, metrics.PATH, *_of_other_services()})
 
 
 def _of_other_services() -> Iterator[str]:
     # Their routes are literals, some of them the beginning of several.
     for source in (PROJECT / "services").glob("*/kubevnfm_*/**/*.py"):
         if "adapters" in source.parts:
-            yield from re.findall(r'"(/(?:internal/v1|metrics|health)[^"]*)"', source.read_text("utf-8"))
+            yield from re.findall(r'"(/(?:internal/v1|health)[^"]*)"', source.read_text("utf-8"))
 
 
 def is_served(path: str) -> bool:

@@ -94,7 +94,6 @@ ELSEWHERE = {
     "page_sessions by user expiresAt _id",  # before a user logs in to the page
     "vnf_instances by internal.multicloud.onap.name _id",
     "vnf_instances by vnfPkgId _id",
-    "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
     "vnf_packages by internal.fetch.usedAt _id",  # before a package is fetched on demand
     "vnf_snapshots by vnfSnapshot.vnfInstanceId _id",  # before volumes of a VNF are deleted, and before it goes back to a snapshot
 }
@@ -267,6 +266,7 @@ async def search_everything(world: World) -> None:
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)
     (await world.call("GET", "/health/ready")).must(200)
+    (await world.call("GET", "/kubevnfm/v1/metrics")).must(200)
     [first, *_] = await world.store.find(event_log.COLLECTION, Query(sort=Sort("order"), limit=1))
     missed = await event_log.EventLog(world.store, SystemClock()).after(first.body["ids"][0])
     assert missed is not None

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import aiohttp
@@ -16,7 +17,6 @@ from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.charts import HttpChartPrograms, HttpFetchedCharts
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
-from kubevnfm_clients.metrics import HttpMetrics
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.health_checks import HttpHealthChecks
 from kubevnfm_clients.multicloud.inventory import HttpInventory
@@ -40,6 +40,7 @@ from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.http import bound_socket
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.settings import ListenerTls
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
@@ -82,12 +83,14 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     """Yield the running services; leaving the block ends them, and unfinished work continues at the next start."""
     ring, token = keys.key_ring(settings.data_dir), keys.internal_token(settings.data_dir)
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
+    metrics = Metrics()
     scheme = "http" if settings.server_tls is None else "https"
     async with (
         _bound(*["127.0.0.1"] * 4, *([] if settings.port else [settings.host])) as sockets,
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
-        InProcessBus(ring) as bus,
-        _backends(settings, bus, store, ring, sockets) as backends,
+        InProcessBus(ring, metrics=metrics) as bus,
+        _backends(settings, bus, store, ring, sockets, metrics) as backends,
+        metrics.watching(version("kubevnfm")),
         internal_session(settings.internal_tls) as session,
         AsyncExitStack() as starting,
     ):
@@ -150,8 +153,6 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 node_logs=HttpNodeLogs(machines_url, token, session),
                 playbooks=HttpPlaybookPrograms(machines_url, token, session),
                 multicloud=_multicloud(registered, vims_url, objects_url, token, session, ring),
-                # Their own listeners have ports that the system chose.
-                metrics=HttpMetrics(session, {"infra-k8s": objects_url, "credentials-receiver": credentials_url}),
             ),
             reporting(backends),
         ):
@@ -167,11 +168,22 @@ async def _backends(
     store: SqliteStore,
     ring: KeyRing,
     sockets: Mapping[tuple[str, int], socket.socket],
+    metrics: Metrics,
 ) -> AsyncIterator[Backends]:
     """Yield the backends. The process has locked the database, so all leases of others in it are those of ended processes."""
     async with steady_clock(store) as clock:
         process = Process([*services()], [settings.data_dir], dict(certificate_files(settings)))
-        yield Backends(bus, store, ring, clock, owners=Owners(is_alone=True), sockets=sockets, process=process)
+        yield Backends(
+            bus,
+            store,
+            ring,
+            clock,
+            owners=Owners(is_alone=True),
+            sockets=sockets,
+            process=process,
+            metrics=metrics,
+            shows_metrics=False,
+        )
 
 
 def _receiver_settings(

@@ -15,6 +15,7 @@ from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_sandbox.seccomp import FilterUnavailable
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from servers.processes import PROJECT
 
@@ -75,7 +76,10 @@ async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_
         async with session.get(f"{node.url}{METRICS}", headers={**basic("prometheus", "p"), **accept}) as answer:
             raw = await answer.read()
             judge("GET", METRICS, answer.status, answer.headers, raw)
-            assert (answer.status, answer.content_type) == (200, "text/plain")
+            assert (answer.status, answer.content_type) == (200, "application/openmetrics-text")
+            assert raw.endswith(b"\n# EOF\n")
+        async with session.get(f"{node.url}{METRICS}", headers=basic("prometheus", "p")) as answer:
+            plain = await answer.read()
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         async with session.get(f"{node.url}/made-up/{'x' * 100}") as unknown:
             assert unknown.status == 404
@@ -85,17 +89,19 @@ async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_
             again = (await answer.text()).splitlines()
     page, counted = PAGE.read_text(), "kubevnfm_http_requests_total"
     assert f'{counted}{{method="GET",route="{METRICS}",status="4xx"}} 1.0' in again
-    assert f'{counted}{{method="GET",route="{METRICS}",status="2xx"}} 1.0' in again
+    assert f'{counted}{{method="GET",route="{METRICS}",status="2xx"}} 2.0' in again
     assert f'{counted}{{method="GET",route="none",status="4xx"}} 1.0' in again
     assert "kubevnfm_http_requests_running 1.0" in again
     assert f'{counted}{{method="other",route="none",status="4xx"}} 1.0' in again
     assert not any("made-up" in line or "PROPFIND" in line for line in again)
-    families = list(text_string_to_metric_families(raw.decode()))
+    families = list(text_string_to_metric_families(plain.decode()))
+    opened = openmetrics_families(raw.decode())  # type: ignore[no-untyped-call]
+    assert {each.name for each in opened} == {each.name for each in families}
     served = {f"{each.name}{'_total' * (each.type == 'counter')}": each.type for each in families}
     assert len(served) == len(families)
     assert served == dict(re.findall(r"^\| `((?:kubevnfm|process)_\w+)` \| (\w+) \|", page, re.MULTILINE))
     rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     named = re.findall(r"\b(?:kubevnfm|process)_\w+", "".join(rule["expr"] for rule in rules))
     assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in named} <= served.keys()
-    headings = [f"docs/monitoring.md#{each.lower()}" for each in re.findall(r"^### (\w+)$", page, re.MULTILINE)]
+    headings = [f"docs/monitoring.md#{each.lower()}" for each in re.findall(r"^### (Kubevnfm\w+)$", page, re.MULTILINE)]
     assert [rule["annotations"]["runbook"] for rule in rules] == headings

@@ -8,7 +8,7 @@ JSON form, so that secrets are sealed and the contract holds as on the broker.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -17,11 +17,14 @@ from typing import Self
 
 import structlog
 from kubevnfm_events import Command, Envelope, Message, decode
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
+from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
 from kubevnfm_bus.errors import BusClosed
 from kubevnfm_bus.port import Ack, Again, Dead, DeadLetter, Delivery, Handler
+from kubevnfm_bus.queue_metrics import QueueMetrics
 from kubevnfm_bus.routing import fits, owner_of
 
 log = structlog.get_logger()
@@ -51,6 +54,8 @@ class _Consumer:
 class _Queue:
     """Messages for the consumers of one name."""
 
+    name: str
+    """As on a broker."""
     service: str
     patterns: set[str] = field(default_factory=set)
     waiting: deque[_Entry] = field(default_factory=deque)
@@ -66,7 +71,9 @@ class _Watch:
 class InProcessBus:
     """MessageBus by function calls on one event loop. An async context manager; leaving it lets handlers end."""
 
-    def __init__(self, key_ring: KeyRing, *, max_deliveries: int = 10, drain_s: float = 10.0) -> None:
+    def __init__(
+        self, key_ring: KeyRing, *, max_deliveries: int = 10, drain_s: float = 10.0, metrics: Metrics | None = None
+    ) -> None:
         """``drain_s``: how long closing waits for running handlers before they are cancelled."""
         self._ring, self._max_deliveries, self._drain_s = key_ring, max_deliveries, drain_s
         self._commands: dict[str, _Queue] = {}
@@ -80,6 +87,9 @@ class InProcessBus:
         self._open = asyncio.Event()
         self._open.set()
         self._is_closed = False
+        metrics = metrics or Metrics()
+        self._counts = QueueMetrics(metrics)
+        metrics.before_reading(self._measure)
 
     async def __aenter__(self) -> Self:
         return self
@@ -141,13 +151,15 @@ class InProcessBus:
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
         queue = self._command_queue(service)
+        self._counts.consumes(queue.name)
         queue.consumers.append(_Consumer(handler, concurrency))
         self._serve(queue)
 
     async def consume_events(
         self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
     ) -> None:
-        known = self._events.setdefault(queue, _Queue(service=owner_of(queue)))
+        known = self._events.setdefault(queue, _Queue(topology.event_queue(queue), service=owner_of(queue)))
+        self._counts.consumes(known.name)
         known.patterns.update(patterns)
         self._routes.clear()
         known.consumers.append(_Consumer(handler, concurrency))
@@ -184,7 +196,7 @@ class InProcessBus:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
 
     def _command_queue(self, service: str) -> _Queue:
-        return self._commands.setdefault(service, _Queue(service=service))
+        return self._commands.setdefault(service, _Queue(topology.command_queue(service), service=service))
 
     def _queues_of(self, key: str) -> Sequence[_Queue]:
         found = self._routes.get(key)
@@ -196,6 +208,11 @@ class InProcessBus:
     def _queues(self) -> Iterator[_Queue]:
         yield from self._commands.values()
         yield from self._events.values()
+
+    async def _measure(self) -> None:
+        waiting = Counter({queue.name: len(queue.waiting) for queue in self._queues()})
+        waiting.update({topology.dead_queue(service): len(dead) for service, dead in self._dead.items()})
+        self._counts.show(waiting, {queue.name: len(queue.consumers) for queue in self._queues()})
 
     def _serve(self, queue: _Queue) -> None:
         """Hand waiting messages to consumers with a free place, in turn."""
@@ -212,6 +229,7 @@ class InProcessBus:
 
     async def _handle(self, queue: _Queue, consumer: _Consumer, entry: _Entry) -> None:
         try:
+            self._counts.delivered(queue.name, entry.failures + 1)
             verdict = await attempt(consumer.handler, Delivery(entry.envelope, entry.failures + 1))
             match verdict:
                 case Ack():
@@ -249,6 +267,7 @@ class InProcessBus:
 
     def _bury(self, queue: _Queue, entry: _Entry, reason: str) -> None:
         envelope = entry.envelope
+        self._counts.died(queue.name)
         log.error("message_died", service=queue.service, message_id=envelope.id, type=envelope.type, reason=reason)
         dead = self._dead.setdefault(queue.service, deque(maxlen=_DEAD_KEPT))
         dead.append(DeadLetter(queue.service, envelope.id, envelope.type, reason, entry.body))

@@ -16,6 +16,7 @@ from typing import Self
 import structlog
 from aio_pika.exceptions import QueueEmpty
 from kubevnfm_events import Command, Envelope, Message
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus import topology
@@ -23,6 +24,7 @@ from kubevnfm_bus.declarations import Declarations, Declared, Provided, declare_
 from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import reason_of
 from kubevnfm_bus.port import DeadLetter, Handler
+from kubevnfm_bus.queue_metrics import EVERY_S, QueueMetrics
 from kubevnfm_bus.rabbit_consumer import Consumer, Watcher
 from kubevnfm_bus.rabbit_link import RECONNECT, LinkKeeper, broker_errors, ending_with_its_caller, message_of
 from kubevnfm_bus.routing import owner_of
@@ -34,11 +36,20 @@ class RabbitBus:
     """MessageBus over AMQP 0-9-1. Made by ``connect``."""
 
     def __init__(
-        self, keeper: LinkKeeper, key_ring: KeyRing, declarations: Declarations, *, max_deliveries: int
+        self,
+        keeper: LinkKeeper,
+        key_ring: KeyRing,
+        declarations: Declarations,
+        *,
+        max_deliveries: int,
+        metrics: Metrics | None = None,
     ) -> None:
         self._keeper, self._ring, self._max_deliveries = keeper, key_ring, max_deliveries
         self._declarations = declarations
         self._consumers: list[Consumer] = []
+        metrics = metrics or Metrics()
+        self._counts = QueueMetrics(metrics)
+        metrics.before_reading(self._measure, every_s=EVERY_S)
 
     @classmethod
     @asynccontextmanager
@@ -51,6 +62,7 @@ class RabbitBus:
         declares: bool = True,
         max_deliveries: int = 10,
         drain_s: float = 10.0,
+        metrics: Metrics | None = None,
     ) -> AsyncIterator[Self]:
         """Yield the bus; it connects, and connects again after a loss, in the background.
 
@@ -60,7 +72,7 @@ class RabbitBus:
         """
         declarations = Declared() if declares else Provided()
         keeper = LinkKeeper(url, name=service, declarations=declarations)
-        bus = cls(keeper, key_ring, declarations, max_deliveries=max_deliveries)
+        bus = cls(keeper, key_ring, declarations, max_deliveries=max_deliveries, metrics=metrics)
         async with keeper.running():
             try:
                 yield bus
@@ -99,6 +111,7 @@ class RabbitBus:
                 handler=handler,
                 concurrency=concurrency,
                 max_deliveries=self._max_deliveries,
+                counts=self._counts,
             )
         )
 
@@ -115,6 +128,7 @@ class RabbitBus:
                 handler=handler,
                 concurrency=concurrency,
                 max_deliveries=self._max_deliveries,
+                counts=self._counts,
             )
         )
 
@@ -159,6 +173,24 @@ class RabbitBus:
 
     async def is_ready(self) -> bool:
         return self._keeper.is_linked
+
+    async def _measure(self) -> None:
+        """Have the metrics show the queues that are consumed here, and those of dead messages. Raises BrokerLost."""
+        if not self._keeper.is_linked:
+            return
+        dead = {topology.dead_queue(consumer.service) for consumer in self._consumers}
+        channel = await (await self._keeper.link()).new_channel()
+        waiting: dict[str, int] = {}
+        consumers: dict[str, int] = {}
+        with broker_errors():
+            async with channel:
+                for name in sorted({consumer.queue for consumer in self._consumers} | dead):
+                    # Passive: it declares nothing, and needs no right to do so.
+                    found = (await channel.get_queue(name)).declaration_result
+                    waiting[name] = found.message_count or 0
+                    if name not in dead:
+                        consumers[name] = found.consumer_count or 0
+        self._counts.show(waiting, consumers)
 
     async def _consume(self, consumer: Consumer) -> None:
         self._consumers.append(consumer)

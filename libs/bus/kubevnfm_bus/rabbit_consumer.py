@@ -19,6 +19,7 @@ from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import Past, dead_headers, first_delay, returns
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
 from kubevnfm_bus.provenance import wrong_way
+from kubevnfm_bus.queue_metrics import QueueMetrics
 from kubevnfm_bus.rabbit_link import RECONNECT, Link, LinkKeeper, broker_errors, message_of
 
 log = structlog.get_logger()
@@ -122,9 +123,11 @@ class Consumer(Subscription):
         handler: Handler,
         concurrency: int,
         max_deliveries: int,
+        counts: QueueMetrics,
     ) -> None:
         super().__init__(keeper, declare, prefetch=concurrency)
-        self._queue, self._service = queue, service
+        self.queue, self.service, self._counts = queue, service, counts
+        counts.consumes(queue)
         self._handler, self._max_deliveries = handler, max_deliveries
         # Handlers outlive a lost channel, so prefetch alone would let their number exceed the limit.
         self._places = asyncio.Semaphore(concurrency)
@@ -141,7 +144,7 @@ class Consumer(Subscription):
 
     async def receive(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
         """Start handling the message."""
-        in_hand = _InHand(link, channel, message, queue=self._queue, service=self._service)
+        in_hand = _InHand(link, channel, message, queue=self.queue, service=self.service, counts=self._counts)
         task = asyncio.create_task(self._answer(in_hand), name="amqp-message")
         self._handling.add(task)
         task.add_done_callback(self._handling.discard)
@@ -172,6 +175,7 @@ class Consumer(Subscription):
         if (reason := message.wrong_way(envelope)) is not None:
             await message.bury(reason)
             return
+        self._counts.delivered(self.queue, past.failures + message.returns + 1)
         give_back_at = asyncio.get_running_loop().time() + _HOLD_S
         failures = past.failures
         while True:
@@ -270,7 +274,9 @@ class _InHand:
         *,
         queue: str,
         service: str,
+        counts: QueueMetrics,
     ) -> None:
+        self._counts = counts
         self._link, self._channel, self._message = link, channel, message
         self._queue, self._service = queue, service
 
@@ -318,6 +324,7 @@ class _InHand:
         """Move it to the dead-letter queue."""
         log.error("message_died", service=self._service, message_id=self.id, type=self._message.type, reason=reason)
         await self._move(dead_headers(reason), exchange=topology.BURIED, routing_key=self._service)
+        self._counts.died(self._queue)
 
     async def _move(self, headers: JsonObject, *, exchange: str, routing_key: str) -> None:
         if self._channel.is_closed:

@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import requests
 from keystoneauth1.access import AccessInfo, AccessInfoV3
 from keystoneauth1.exceptions.connection import SSLError
-from keystoneauth1.session import Session
+from kubevnfm_kit.metrics import Metrics
 
 from kubevnfm_keystone.access_rules import AccessRule, rules_of
 from kubevnfm_keystone.catalogue import Catalogue
+from kubevnfm_keystone.counted_session import CountedSession, OpenstackMetrics
 from kubevnfm_keystone.failures import NotKeystone
 from kubevnfm_keystone.guard import GuardedAdapter
 from kubevnfm_keystone.login import KeystoneLogin
@@ -29,8 +30,8 @@ def _unchanged(request: requests.PreparedRequest) -> requests.PreparedRequest:
 class KeystoneSession:
     """A session of keystoneauth, which blocks; it logs in again when its token has expired."""
 
-    def __init__(self, login: KeystoneLogin, *, timeout_s: float) -> None:
-        """``timeout_s``: time limit for one request."""
+    def __init__(self, login: KeystoneLogin, *, timeout_s: float, counts: OpenstackMetrics | None = None) -> None:
+        """``timeout_s``: time limit for one request; ``counts``: of the calls of this process."""
         self.login, self._auth, self._timeout_s = login, login.plugin(), timeout_s
         self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
         http = requests.Session()
@@ -39,7 +40,8 @@ class KeystoneSession:
         adapter = GuardedAdapter(check_host_name=login.check_host_name, pool_connections=8, pool_maxsize=_SOCKETS)
         for scheme in ("http://", "https://"):
             http.mount(scheme, adapter)
-        self.session = Session(auth=self._auth, session=http, verify=self._verify(), timeout=timeout_s)
+        counts = counts or OpenstackMetrics(Metrics())
+        self.session = CountedSession(counts, auth=self._auth, session=http, verify=self._verify(), timeout=timeout_s)
 
     def log_in(self) -> AccessInfo:
         """Log in. Raises NotKeystone and the errors of keystoneauth."""

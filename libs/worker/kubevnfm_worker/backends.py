@@ -16,6 +16,7 @@ from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.health import add_health
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.metrics import Metrics, add_metrics
 from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
@@ -27,6 +28,7 @@ from kubevnfm_worker.health import Health
 from kubevnfm_worker.parts import broker_part, disk_part, parked_part, sandbox_part, store_part
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.reports import Process
+from kubevnfm_worker.round_metrics import COUNT_EVERY_S, RoundMetrics, StoredCounts, count_stored
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
@@ -53,8 +55,16 @@ class Backends:
 
     sockets: Mapping[tuple[str, int], socket.socket] = field(default_factory=dict)
     """Sockets that have their address already, by host and port; the listener of that address takes over its socket."""
+    metrics: Metrics = field(default_factory=Metrics)
+    """The registry of the process."""
+    shows_metrics: bool = True
+    """Whether each listener has ``/metrics``: not in one process, whose gateway shows them."""
     process: Process = field(default_factory=Process)
     """The process that all of this belongs to."""
+
+    @cached_property
+    def _rounds(self) -> RoundMetrics:
+        return RoundMetrics(self.metrics)
 
     @cached_property
     def health(self) -> Health:
@@ -94,15 +104,27 @@ class Backends:
             suspects=self.suspects,
             owners=self.owners,
             show_parked=self._show_parked,
+            metrics=self.metrics,
         )
 
     def relay(self, collections: Sequence[str]) -> OutboxRelay:
         """Return the relay of these collections' outboxes; entering it starts it."""
-        return OutboxRelay(self.store, self.bus, collections=collections, clock=self.clock, owners=self.owners)
+        return OutboxRelay(
+            self.store,
+            self.bus,
+            collections=collections,
+            clock=self.clock,
+            owners=self.owners,
+            metrics=self.metrics,
+        )
 
     def rounds(self, name: str, every_s: float) -> Rounds:
         """Return the rounds of a kind of work, of which each is done by one of the processes."""
-        return Rounds(self.store, self.clock, name, every_s, self.owners)
+        return Rounds(self.store, self.clock, name, every_s, self.owners, self._rounds.ended)
+
+    def count_stored(self, name: str, counted: Sequence[StoredCounts]) -> None:
+        """Have one of the processes show gauges of what is stored; ``name`` is stored, as that of rounds."""
+        count_stored(self.metrics, Rounds(self.store, self.clock, name, COUNT_EVERY_S, self.owners), counted)
 
     def _show_parked(self, service: str, parked: Sequence[JsonObject]) -> None:
         """Show at ``/health/ready`` which commands are not handled any more. The service is ready all the same."""
@@ -115,7 +137,9 @@ class Backends:
 
     @asynccontextmanager
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
-        """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
+        """Serve the application with the health endpoints and ``/metrics`` added; yield the port. Leaving closes it."""
         add_health(app, self.health.parts, self.states)
+        if self.shows_metrics:
+            add_metrics(app, self.metrics)
         async with serving(app, host=host, port=port, bound=self.sockets.get((host, port)), tls=tls) as listening:
             yield listening

@@ -11,6 +11,8 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_worker.inbox import Wait
 
+CANCELLED: Final = "cancelled"
+TIMED_OUT: Final = "step-timed-out"
 NO_DEADLINE_TRIES: Final = 10
 """How often a command without a deadline is tried while its error is retryable."""
 
@@ -35,7 +37,7 @@ def failed(command: str, error: VnfmError, *, made_nothing: bool) -> CommandFail
     )
 
 
-class StepCancelled(VnfmError, code="cancelled", title="Operation cancelled", status=409):
+class StepCancelled(VnfmError, code=CANCELLED, title="Operation cancelled", status=409):
     """The command was cancelled while its handler was running (CancelMode FORCEFUL)."""
 
     def __init__(self, remains: Facts | None) -> None:
@@ -51,7 +53,7 @@ def timed_out(command: str, layer: str, *, waits: Wait | None, made_nothing: boo
         why = f"; {'last error' if waits.code else 'it waited'}: {waits.reason}"
     return CommandFailed(
         command=command,
-        code="step-timed-out",
+        code=TIMED_OUT,
         title=f"{layer}: deadline passed",
         detail=f"{command} was not done when its deadline passed{why}",
         status=504,

@@ -66,6 +66,8 @@ class Claim:
     """Number of claims in a row before this one that had no outcome: the process ended, as far as is known."""
     best: int = 0
     """How many tasks the best of these claims had completed."""
+    is_taken_over: bool = False
+    """The claim before this one was neither released nor ended."""
     is_parked: bool = False
     """The process has ended too often: the command must fail, not be handled."""
 
@@ -302,6 +304,7 @@ class Inbox:
             made_nothing=bool(body.get("madeNothing")),
             ends=len(unended),
             best=body.get("best", 0),
+            is_taken_over=body["state"] == _CLAIMED,
             is_parked=is_parked,
         )
         fields = {**self._lease(claim), "unended": unended, "alone": self._suspects.is_alone(message_id)}

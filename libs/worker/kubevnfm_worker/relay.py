@@ -15,9 +15,10 @@ from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, InvalidMessage, Message, from_document
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
+from kubevnfm_store.port import DocumentStore, Outgoing, PendingOutbox, StoreUnavailable
 
 log = structlog.get_logger()
 
@@ -55,6 +56,7 @@ class OutboxRelay:
         drain_s: float = 1.0,
         clock: Clock | None = None,
         owners: Owners | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """``settle_s``: younger messages are left to the replica that wrote them, which needs 1 s to remove those that it has
         published, unless ``owners`` know that it has ended; ``drain_s``: how long closing waits.
@@ -78,6 +80,11 @@ class OutboxRelay:
         """Set when published messages are removed without further waiting."""
         self._sweeping: asyncio.Task[None] | None = None
         self._unreadable: set[str] = set()
+        metrics = metrics or Metrics()
+        self._late = metrics.gauge(
+            "kubevnfm_outbox_messages", "Stored messages that were not published at once.", ["collection"]
+        )
+        self._oldest = metrics.gauge("kubevnfm_outbox_oldest_seconds", "Age of the oldest of them.", ["collection"])
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -154,12 +161,21 @@ class OutboxRelay:
             known = len(self._publishing) + len(self._uncleared)
             async with self._looking:
                 pending = await self._store.pending_outbox(collection, limit=100 + known)
+                self._measure(collection, pending)
                 for document in pending:
                     is_stored_again = is_stored_again or any(
                         message.id in self._writing and self._is_settled(message) for message in document.messages
                     )
                     self.kick(collection, document.id, [*self._left_behind(document.messages)])
         return is_stored_again
+
+    def _measure(self, collection: str, pending: Sequence[PendingOutbox]) -> None:
+        """Show how many messages wait, and since when."""
+        now = self._clock.now()
+        written = [at for each in pending for message in each.messages if (at := _written_at(message)) is not None]
+        ages = [age_s for at in written if (age_s := (now - at).total_seconds()) >= self._settle_s]
+        self._late.series(collection).set(len(ages))
+        self._oldest.series(collection).set(max(ages, default=0.0))
 
     def _left_behind(self, messages: Sequence[Outgoing]) -> Sequence[Envelope[Message]]:
         left: list[Envelope[Message]] = []
@@ -175,9 +191,7 @@ class OutboxRelay:
         return left
 
     def _is_settled(self, message: Outgoing) -> bool:
-        try:
-            written = datetime.fromisoformat(str(message.document["time"]))
-        except (KeyError, ValueError):
+        if (written := _written_at(message)) is None:
             # Without a readable time its age is unknown; to wait for it to settle would be to wait for ever.
             return True
         if self._owners.is_alone and written < self._began_at:
@@ -240,3 +254,10 @@ class OutboxRelay:
             except StoreUnavailable as error:
                 log.warning("outbox_sweep_postponed", reason=str(error))
             await asyncio.sleep(min(pause_s, self._sweep_s))
+
+
+def _written_at(message: Outgoing) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(message.document["time"]))
+    except (KeyError, ValueError):
+        return None

@@ -31,6 +31,8 @@ class Rounds:
     every_s: float
     """From the start of a round to the start of the next."""
     owners: Owners = field(default_factory=Owners)
+    ended: Callable[[str], None] = lambda name: None
+    """Called with the name after each round that this process has done."""
     _me: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,6 +46,7 @@ class Rounds:
         async def do_ours() -> None:
             if (is_due is None or await is_due()) and await self.is_ours():
                 await work()
+                self.ended(self.name)
 
         await repeat(do_ours, every_s=self.every_s, most_share=_MOST_SHARE)
 

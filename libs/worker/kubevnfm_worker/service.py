@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
 from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_kit.logging import configure_logging
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.run import run_until_signal
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
@@ -49,16 +51,27 @@ def run_service(service: str, settings_class: type[S], wiring: Wiring[S]) -> Non
 @asynccontextmanager
 async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncIterator[None]:
     """Enter the service on RabbitMQ and MongoDB; leaving closes the service first, then its connections."""
-    ring = KeyRing.from_text(settings.keys.get_secret_value())
+    ring, metrics = KeyRing.from_text(settings.keys.get_secret_value()), Metrics()
     # The service is entered last and left first: its drain still needs bus and database.
     async with (
         internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
         RabbitBus.connect(
-            settings.amqp_url.get_secret_value(), service=service, key_ring=ring, declares=settings.amqp_declares
+            settings.amqp_url.get_secret_value(),
+            service=service,
+            key_ring=ring,
+            declares=settings.amqp_declares,
+            metrics=metrics,
         ) as bus,
         steady_clock(store) as clock,
-        _reported(service, settings, wiring, Backends(bus, store, ring, clock), Peers(settings.token_for, session)),
+        metrics.watching(version("kubevnfm-worker")),
+        _reported(
+            service,
+            settings,
+            wiring,
+            Backends(bus, store, ring, clock, metrics=metrics),
+            Peers(settings.token_for, session),
+        ),
     ):
         yield
 

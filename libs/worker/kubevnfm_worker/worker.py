@@ -20,12 +20,15 @@ from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event,
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.run import repeat
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
+from kubevnfm_worker.aborting import aborted
 from kubevnfm_worker.answers import Answer, Broke, DeadlinePassed, Retry, answer_of, called, class_of, made_nothing_of
+from kubevnfm_worker.command_metrics import CommandMetrics
 from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Queued, Taken, Wait
 from kubevnfm_worker.lease import Course, keep_lease
@@ -76,6 +79,7 @@ class CommandWorker:
         suspects: Suspects | None = None,
         owners: Owners | None = None,
         show_parked: Callable[[str, Sequence[JsonObject]], None] = lambda service, parked: None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Nothing is consumed before ``start``.
 
@@ -85,18 +89,19 @@ class CommandWorker:
         its own deadline may be much later;
         ``layer``: the name of this part of the system in the failure event of a passed deadline; the service unless given;
         ``suspects``, ``owners``: of this process, if it has several workers; ``show_parked``: gets the service and its commands that are not
-        handled any more, as `Inbox.parked` returns them.
+        handled any more, as `Inbox.parked` returns them; ``metrics``: of this process.
         """
         self._suspects, self._show_parked = suspects or Suspects(), show_parked
         self._service, self._bus, self._concurrency = service, bus, concurrency
         self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
-        self._unavailable_limit_s = unavailable_limit_s
-        self._layer = layer or service
+        self._unavailable_limit_s, self._layer = unavailable_limit_s, layer or service
         self._source = f"/kubevnfm/{service}"
         self._clock, owners = clock or SteadyClock(), owners or Owners()
         # Services that share a database must not sweep each other's outboxes, so the collection has the service's name.
         collection = f"inbox_{service.replace('-', '_')}"
-        self._relay = OutboxRelay(store, bus, collections=[collection], clock=self._clock, owners=owners)
+        self._counts = CommandMetrics(metrics := metrics or Metrics(), service, self._clock)
+        own = [collection]
+        self._relay = OutboxRelay(store, bus, collections=own, clock=self._clock, owners=owners, metrics=metrics)
         self._inbox = Inbox(
             store,
             self._relay,
@@ -174,7 +179,10 @@ class CommandWorker:
         """Start the command's work, or attach to the run that an earlier delivery started here."""
         command = delivery.envelope
         if (direct := self._direct.get(class_of(command))) is not None:
-            return await direct(delivery)
+            with self._counts.handling(command):
+                verdict = await direct(delivery)
+            self._counts.direct(command, verdict)
+            return verdict
         # A run under way may still end within the drain time; a new one would be cancelled at once.
         if self._is_closing and command.id not in self._runs:
             return Again(_REATTACH_S)
@@ -235,6 +243,10 @@ class CommandWorker:
                 case Claim(is_parked=True) as claim:
                     return await self._park(claim, command)
                 case Claim() as claim:
+                    if claim.fencing == 1:
+                        self._counts.first_try(command)
+                    elif claim.is_taken_over:
+                        self._counts.taken_over()
                     return await self._held(claim, command)
         except StoreUnavailable as error:
             # Not a fault of the message, so it must not count as a failed delivery however long the database is away.
@@ -289,7 +301,8 @@ class CommandWorker:
 
     async def _work(self, claim: Claim, command: Envelope[Message]) -> Verdict:
         try:
-            answer = await self._answer(claim, command)
+            with self._counts.handling(command):
+                answer = await self._answer(claim, command)
         except asyncio.CancelledError:
             # The service ends: release the lease, so that the next worker need not wait for its expiry.
             await self._let_go(claim)
@@ -305,6 +318,7 @@ class CommandWorker:
                 elif waits != claim.waits:
                     await self._report_wait(claim, command, waits, tries=0)
                 await self._inbox.rest(claim, tries=0, waits=waits)
+                self._counts.again(command, "wait", again_in_s)
                 left_s = self._left_s(command)
                 # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
@@ -322,6 +336,7 @@ class CommandWorker:
                     waits=retry.waits,
                     made_nothing=made_nothing,
                 )
+                self._counts.again(command, "error", retry.pause_s)
                 return Again(retry.pause_s)
             case VnfmError():
                 log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
@@ -414,24 +429,9 @@ class CommandWorker:
 
     async def _aborted(self, claim: Claim, command: Envelope[Message]) -> Answer:
         """Abort a cancelled command: stop the outside system's work, under the lease as the work itself. Raises LeaseLost."""
-        log.info("command_cancelled", type=command.type, message_id=command.id)
         abort = self._aborts.get(class_of(command))
-        if abort is None:
-            return StepCancelled(None)
         # The lease is not renewed meanwhile, so the abort must end well before it expires.
-        stopping = asyncio.ensure_future(abort(command.data, self._context(claim, command)))
-        try:
-            done, _ = await asyncio.wait({stopping}, timeout=self._lease_s / 2)
-            if not done:
-                log.warning("abort_given_up", type=command.type, message_id=command.id)
-                return StepCancelled(None)
-            return StepCancelled(stopping.result())
-        except VnfmError as error:
-            log.warning("abort_failed", type=command.type, reason=str(error))
-            return StepCancelled(None)
-        finally:
-            stopping.cancel()
-            await asyncio.gather(stopping, return_exceptions=True)
+        return await aborted(abort, command, self._context(claim, command), within_s=self._lease_s / 2)
 
     def _context(self, claim: Claim, command: Envelope[Message], course: Course | None = None) -> StepContext:
         async def publish(event: Event) -> None:
@@ -464,6 +464,7 @@ class CommandWorker:
                     raise
                 await asyncio.sleep(_STORE_TRY_EVERY_S)
             else:
+                self._counts.ended(command, event, verdict, is_parked=claim.is_parked)
                 return verdict
 
     async def _let_go(self, claim: Claim) -> None:
@@ -486,7 +487,9 @@ class CommandWorker:
         task.add_done_callback(self._background.discard)
 
     async def _show(self) -> None:
-        self._show_parked(self._service, await self._inbox.parked())
+        parked = await self._inbox.parked()
+        self._counts.parked(len(parked))
+        self._show_parked(self._service, parked)
 
     async def _show_forever(self) -> None:
         while True:

@@ -62,6 +62,7 @@ async def credentials_receiver(
             credentials_token=settings.credentials_token.get_secret_value(),
             gate=ways_in.gate,
             proxies=proxies(access, settings.host),
+            metrics=backends.metrics,
         ).app()
         async with (
             background(nonce_purge=repeat(nonces.purge, every_s=_PURGE_EVERY_S)),

@@ -64,6 +64,7 @@ from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
+from kubevnfm_infra_k8s.adapters.link_metrics import count_links
 from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, LabelsOfRegions, RegionDirectory, RegisteredRegions
 from kubevnfm_infra_k8s.adapters.stored_exports import NoExport, StoredExports
 from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
@@ -144,7 +145,11 @@ async def infra_k8s(
     backends.states[PACKAGE_CODE] = await helm.state()
     async with (
         KubernetesClusters.open(
-            key_ring, networks, per_s=settings.region_requests_per_s, burst=settings.region_burst
+            key_ring,
+            networks,
+            per_s=settings.region_requests_per_s,
+            burst=settings.region_burst,
+            metrics=backends.metrics,
         ) as clusters,
         client_context(ClientTls(settings.outbound_ca_file)) as trusted,
         Downloads.open(settings.address_rules, tls=trusted) as downloads,
@@ -189,9 +194,9 @@ async def infra_k8s(
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
             LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm, checks,
-            clusters.metrics.routes(stored_links.StoredLinkStates(store)),
             token=settings.internal_token.get_secret_value(),
         )  # fmt: skip
+        count_links(backends.metrics, stored_links.StoredLinkStates(store))
         async with (
             watching.watching(),
             worker,

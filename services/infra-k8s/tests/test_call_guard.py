@@ -9,16 +9,19 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
+from callers.metrics import metrics_text
 from kubevnfm_clients.cluster_access import ClusterAccess
 from kubevnfm_clients.multicloud.inventory import ExportHealth
 from kubevnfm_clients.outbound import AddressNotAllowed
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, CircuitBreaker, RateLimit, RegionAway
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.link_metrics import count_links
 from kubevnfm_infra_k8s.adapters.region_metrics import RegionMetrics
 from kubevnfm_infra_k8s.adapters.transport import Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 from servers.vnf_networks import networks
 
@@ -217,7 +220,7 @@ async def test_requests_of_tokens_are_calls_of_the_region() -> None:
             with pytest.raises(ClusterUnavailable, match=r"no answer since .*the last error: Server disconnected"):
                 await cluster.get(CONFIG_MAPS, KEY)
         assert len(came) == 5
-        text = await clusters.metrics.text(Links())
+        text = await metrics_text(clusters.metrics.registry)
     assert 'kubevnfm_region_requests_total{code="none",method="POST",vim_id="edge"} 5.0' in text.splitlines()
 
 
@@ -250,7 +253,8 @@ async def test_metrics_count_the_calls_of_each_region() -> None:
                     await cluster.apply(CONFIG_MAPS, KEY, {"metadata": {"name": "a"}})
         for number in range(1200):
             clusters.metrics.of_region(f"made-up-{number}").watch()
-        text = await clusters.metrics.text(Links())
+        count_links(clusters.metrics.registry, Links())
+        text = await metrics_text(clusters.metrics.registry)
     lines = set(text.splitlines())
     assert {
         'kubevnfm_region_requests_total{code="none",method="PATCH",vim_id="edge"} 5.0',
@@ -272,7 +276,7 @@ async def test_calls_count_for_the_vim_that_made_them_and_a_dead_cluster_stays_d
                 for _ in range(2):
                     with pytest.raises(ClusterUnavailable):
                         await cluster.apply(CONFIG_MAPS, KEY, {"metadata": {"name": "a"}})
-        lines = set((await clusters.metrics.text(Links())).splitlines())
+        lines = set((await metrics_text(clusters.metrics.registry)).splitlines())
     assert {
         'kubevnfm_region_requests_total{code="none",method="PATCH",vim_id="first"} 5.0',
         'kubevnfm_region_objects_total{result="failed",vim_id="first"} 2.0',
@@ -286,7 +290,7 @@ async def test_calls_count_for_the_vim_that_made_them_and_a_dead_cluster_stays_d
 async def test_a_region_without_calls_loses_its_series() -> None:
     """MC-136: a deleted region is not away for ever, and its place is free; codes that HTTP does not have share a series."""
     time = Time()
-    metrics = RegionMetrics(time)
+    metrics = RegionMetrics(Metrics(), time)
     gone, stays = metrics.of_region("gone"), metrics.of_region("edge")
     for region in (gone, stays):
         region.away(is_away=True)
@@ -296,19 +300,19 @@ async def test_a_region_without_calls_loses_its_series() -> None:
                 sent.status = status
     for number in range(1200):
         metrics.of_region(f"made-up-{number}").watch()
-    assert 'kubevnfm_region_away{vim_id="gone"} 1.0' in await metrics.text(Links())
+    assert 'kubevnfm_region_away{vim_id="gone"} 1.0' in await metrics_text(metrics.registry)
     time.s = 3000.0
-    lines = (await metrics.text(Links())).splitlines()
+    lines = (await metrics_text(metrics.registry)).splitlines()
     assert not any(line.startswith("kubevnfm_region_away{") for line in lines)
     assert 'kubevnfm_region_objects_total{result="applied",vim_id="gone"} 1.0' in lines
     stays.away(is_away=True)
     time.s = 3250.0
     stays.watch()
     time.s = 3500.0
-    assert 'kubevnfm_region_away{vim_id="edge"} 1.0' in await metrics.text(Links())
+    assert 'kubevnfm_region_away{vim_id="edge"} 1.0' in await metrics_text(metrics.registry)
     time.s = 4000.0
     stays.watch()
-    text = await metrics.text(Links())
+    text = await metrics_text(metrics.registry)
     assert "gone" not in text
     assert "made-up" not in text
     assert "others" not in text
@@ -318,18 +322,19 @@ async def test_a_region_without_calls_loses_its_series() -> None:
         'kubevnfm_region_requests_total{code="other",method="GET",vim_id="edge"} 2.0',
     } <= set(text.splitlines())
     gone.away(is_away=False)
-    assert 'kubevnfm_region_away{vim_id="gone"} 0.0' in await metrics.text(Links())
+    assert 'kubevnfm_region_away{vim_id="gone"} 0.0' in await metrics_text(metrics.registry)
 
 
 async def test_two_servers_that_read_at_the_same_time_both_see_everything() -> None:
     """MC-136: the second one begins when the first one has read what is stored, and writes its answer."""
-    metrics, exports = RegionMetrics(), Exports()
+    metrics, exports = RegionMetrics(Metrics()), Exports()
+    count_links(metrics.registry, Links())
     metrics.export.waiting = exports
     for number in range(500):
         metrics.of_region(f"edge-{number}").watch()
-    first = asyncio.create_task(metrics.text(Links()))
+    first = asyncio.create_task(metrics_text(metrics.registry))
     await exports.begun.wait()
-    second = asyncio.create_task(metrics.text(Links()))
+    second = asyncio.create_task(metrics_text(metrics.registry))
     for _ in range(10):
         await asyncio.sleep(0)
     exports.may_end.set()

@@ -12,8 +12,8 @@ from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 from kubevnfm_infra_k8s.domain.exporting.ports import AaiAway
 from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.tls import ClientTls, ServerTls
-from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 from servers.certificates import Authority
 
@@ -61,7 +61,7 @@ async def test_the_certificate_of_aai_is_verified(tmp_path: Path, *, is_trusted:
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
-    server, metrics = ours.issue("aai"), ExportMetrics(CollectorRegistry())
+    server, metrics = ours.issue("aai"), ExportMetrics(Metrics())
     tls = ClientTls((ours if is_trusted else theirs).file)
     async with (
         serving(app, host="127.0.0.1", port=0, tls=ServerTls(server.certificate, server.key)) as port,

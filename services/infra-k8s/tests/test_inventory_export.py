@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from callers.metrics import metrics_text
 from kubevnfm_infra_k8s.adapters.export_marks import EXPORTS
 from kubevnfm_infra_k8s.adapters.leases import HeldTerm
 from kubevnfm_infra_k8s.adapters.stored_exports import NoExport
@@ -138,7 +139,7 @@ async def test_what_changed_while_aai_was_away_is_there_when_it_is_back(world: E
     assert (health.waiting, health.refused, health.reachable_since is not None) == (4, 0, True)
     assert health.waiting_since is not None
     assert "503" in health.reason
-    text = await world.metrics.text(_NoLinks())
+    text = await metrics_text(world.metrics.registry)
     assert "kubevnfm_aai_waiting 4.0" in text
     assert "kubevnfm_aai_reachable 0.0" in text
     assert 'kubevnfm_region_export_lag_seconds{vim_id="vim"}' in text
@@ -158,13 +159,6 @@ async def test_what_changed_while_aai_was_away_is_there_when_it_is_back(world: E
         return (await world.health()).reachable is True
 
     await until_true(is_back)
-
-
-class _NoLinks:
-    async def states(self) -> AsyncIterator[tuple[str, str]]:
-        nothing: tuple[tuple[str, str], ...] = ()
-        for each in nothing:
-            yield each
 
 
 @pytest.mark.parametrize("status", [400, 403])
@@ -472,7 +466,7 @@ async def test_no_search_of_the_export_reads_all_objects(tmp_path: Path) -> None
             world.aai.refused["vservers/vserver"] = 400, 2
             await world.write("web-1", phase="Failed")
             await until_true(lambda: _is_refused(world, 1))
-            await world.metrics.text(_NoLinks())
+            await metrics_text(world.metrics.registry)
             await world.remove("web-1")
             await world.objects.page({}, limit=10, after="a")
             await world.settled()

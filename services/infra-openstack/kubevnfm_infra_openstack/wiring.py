@@ -60,7 +60,11 @@ async def infra_openstack(
     backends.states[PACKAGE_CODE] = await user_data.state()
     # An operator corrects the access data then, and may retry at once.
     async with OpenStackClouds(
-        key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s, rejected=vims.forget
+        key_ring,
+        threads=settings.threads,
+        call_timeout_s=settings.call_timeout_s,
+        rejected=vims.forget,
+        metrics=backends.metrics,
     ) as clouds:
         orders, grace = StackOrders(flavours, user_data, key_ring, settings.default_zone), GracePeriods(store, clock)
         handlers = InfraOpenstackHandlers(

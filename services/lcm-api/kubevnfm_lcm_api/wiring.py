@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Any, Final
 
 from kubevnfm_access.openid import OpenId
 from kubevnfm_access.wiring import opened_access, proxies, warn_of_clear_text
-from kubevnfm_clients.metrics import Metrics
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.playbooks import PlaybookPrograms
 from kubevnfm_clients.ports import NodeLogs, Vims
@@ -23,8 +21,10 @@ from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.round_metrics import StoredCounts
 
 from kubevnfm_lcm_api.faults import wiring as faults
+from kubevnfm_lcm_api.faults.counts import AlarmCounts
 from kubevnfm_lcm_api.faults.http.view import AlarmSearch
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
@@ -46,17 +46,21 @@ from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
 from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 from kubevnfm_lcm_api.notifications import wiring as notifications
+from kubevnfm_lcm_api.notifications.counts import NotificationCounts
+from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
 from kubevnfm_lcm_api.onap import bundle_store, networks
 from kubevnfm_lcm_api.onap.bundle_store import BundlePackages, Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
+from kubevnfm_lcm_api.packages.counts import PackageCounts
 from kubevnfm_lcm_api.page import sessions as page_sessions
 from kubevnfm_lcm_api.page.openid import OpenIdLogins
 from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import Siblings
+from kubevnfm_lcm_api.views.causes.classes import cause_class
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
 from kubevnfm_lcm_api.views.routes import add_to as add_views
@@ -104,7 +108,6 @@ async def lcm_api(
     node_logs: NodeLogs,
     playbooks: PlaybookPrograms,
     multicloud: MultiCloudServices,
-    metrics: Metrics | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
@@ -157,20 +160,21 @@ async def lcm_api(
             partial(add_vnf_events, instance_events=stream_instance),
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
-            partial(add_metrics, own=(counts := RequestMetrics(version("kubevnfm-lcm-api"))), others=metrics),
-            webhook_parts(alarms=subjects[3].external, registry=counts.registry).add_to,
+            partial(add_metrics, metrics=backends.metrics),
+            webhook_parts(alarms=subjects[3].external, metrics=backends.metrics).add_to,
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
+        backends.count_stored("metric_counts", _counts(backends, subjects[0]))
         parts = siblings.beside(backends.health.parts)
         app = make_app(apis, asked, parts, backends.states, gate=access.gate, proxies=way, sessions=sessions)
-        counts.add_to(app)
+        RequestMetrics(backends.metrics).add_to(app)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
             ends.watching(backends.bus),
             siblings.watching(backends.bus),
-            background(groups=groups.run(), event_loop=counts.watch_event_loop(), **rest),
+            background(groups=groups.run(), **rest),
             serving(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
             ) as port,
@@ -214,6 +218,17 @@ def _views(
         siblings=siblings,
         alarms=AlarmSearch(backends.store),
         settings=cache(partial(shown_settings, settings)),
+    )
+
+
+def _counts(backends: Backends, of_lifecycle: lifecycle.LifecycleParts) -> Sequence[StoredCounts]:
+    """Return the gauges of what is stored."""
+    metrics, store = backends.metrics, backends.store
+    return (
+        of_lifecycle.counts,
+        PackageCounts(metrics, store),
+        AlarmCounts(metrics, store),
+        NotificationCounts(metrics, store, backends.clock, NOTIFICATIONS),
     )
 
 
@@ -317,6 +332,7 @@ async def _connected(
                 drift_every_s=settings.drift_every_s,
                 most_revisions=settings.multicloud_revisions,
                 has_vnf_networks=bool(settings.named_networks),
+                cause_of=cause_class,
             )
         )
         fault_parts = await stack.enter_async_context(faults.fault_parts(

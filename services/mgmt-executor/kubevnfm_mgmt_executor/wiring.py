@@ -34,6 +34,7 @@ from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
 from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess, why_no_ansible
+from kubevnfm_mgmt_executor.adapters.task_metrics import TaskMetrics
 from kubevnfm_mgmt_executor.credential_handlers import CredentialHandlers
 from kubevnfm_mgmt_executor.domain.capi.collecting import Collector, Connect
 from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
@@ -82,12 +83,13 @@ async def mgmt_executor(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     await backends.ensure_indexes(INDEXES)
     store, clock = backends.store, backends.clock
+    tasks = journal.StoredJournal(store, clock, TaskMetrics(backends.metrics))
     keys = host_keys.StoredHostKeys(store, clock)
     logs = node_logs.StoredOutputLog(store, clock)
     handlers = MgmtHandlers(
         drivers=DRIVERS,
         machines=LateSshMachines(keys, networks, port=settings.ssh_port),
-        journal=journal.StoredJournal(store, clock),
+        journal=tasks,
         host_keys=keys,
         output_log=logs,
         package_files=lambda package: FetchedPackage(packages, package),
@@ -125,11 +127,11 @@ async def mgmt_executor(
             "receiver_url": settings.receiver_url,
             "allowed_hosts": settings.allowed_receivers,
         }
-        credentials = CredentialHandlers(**sending, journal=journal.StoredJournal(store, clock))
+        credentials = CredentialHandlers(**sending, journal=tasks)
         script_handlers = ScriptHandlers(
             scripts=scripts,
             folder=packages.folder,
-            journal=journal.StoredJournal(store, clock),
+            journal=tasks,
             output_log=logs,
             key_ring=backends.key_ring,
             clock=clock,

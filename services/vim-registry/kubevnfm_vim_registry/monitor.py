@@ -18,6 +18,7 @@ from kubevnfm_events.vim import VimCredentialsExpiring, VimStatus
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.port import RevisionConflict
 
@@ -26,6 +27,7 @@ from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.registry import status_events
+from kubevnfm_vim_registry.vim_metrics import VimMetrics
 
 log = structlog.get_logger()
 
@@ -65,6 +67,7 @@ class VimMonitor:
         timeout_s: float,
         at_a_time: int,
         tolerated_s: float,
+        metrics: Metrics | None = None,
     ) -> None:
         """``rejected``: called for a region whose kubeconfig is of an inventory; ``timeout_s``: time limit for the call to one VIM; ``at_a_time``: number of simultaneous calls; ``tolerated_s``:
         how long a cluster may be silent during an operation of its instance.
@@ -72,6 +75,7 @@ class VimMonitor:
         self._records, self._probes, self._operations = records, probes, operations
         self._clock, self._ring, self._rejected = clock, ring, rejected
         self._tolerated_s = tolerated_s
+        self._metrics = VimMetrics(metrics or Metrics())
         self._silent_since: dict[str, datetime] = {}
         """In memory, as each replica makes its own calls."""
         self._silent_probes: Counter[str] = Counter()
@@ -92,6 +96,7 @@ class VimMonitor:
             del self._last[deleted]
         self._report_unverified([stored.vim for stored in found if stored.vim.is_tls_unverified])
         await asyncio.gather(*(self._check(stored) for stored in found))
+        self._metrics.show([stored.vim for stored in found])
 
     def last(self, vim_id: str) -> LastCheck:
         """Return the last call to a VIM."""
@@ -161,6 +166,7 @@ class VimMonitor:
     def _expiring(self, vim: VimRecord) -> tuple[VimRecord, list[VimCredentialsExpiring]]:
         """Return the record and the event, if a further threshold is reached."""
         expiry = first_expiry(revealed(vim.auth_cred, self._ring)) if vim.type == "kubernetes" else None
+        self._metrics.checked(vim.id, vim.status, None if expiry is None else expiry.at)
         thresholds = THRESHOLDS_DAYS if vim.region is None else DAILY
         threshold = expiry.threshold(self._clock.now(), thresholds) if expiry is not None else None
         if expiry is None or threshold is None:

@@ -21,6 +21,7 @@ from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_vim_registry.adapters.aai import AaiRegions
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
@@ -86,7 +87,7 @@ async def vim_registry(
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
         clusters = KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s)
-        clouds = OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s)
+        clouds = OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s, metrics=backends.metrics)
         probes: Probes = {"kubernetes": clusters, "openstack": clouds}
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
         await records.prepare()
@@ -99,11 +100,7 @@ async def vim_registry(
             clock,
             credentials_tries_s=settings.credentials_tries_s,
         )
-        worker.handle(RegisterVim, handlers.register_vim)
-        worker.handle(RegisterReceived, handlers.register_received)
-        worker.handle(ReleaseVim, handlers.release_vim)
-        worker.handle(DeregisterVim, handlers.deregister_vim)
-        worker.handle(RecordCapiProviders, handlers.record_capi_providers)
+        _handle(worker, handlers)
         await worker.start()
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
@@ -124,6 +121,7 @@ async def vim_registry(
             timeout_s=settings.monitor_timeout_s,
             at_a_time=settings.monitor_parallel,
             tolerated_s=settings.monitor_tolerance_s,
+            metrics=backends.metrics,
         )
         capacities = Capacities(
             {"kubernetes": region_probe, "openstack": clouds}, clock, at_a_time=settings.monitor_parallel
@@ -146,6 +144,15 @@ async def vim_registry(
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield RunningVimRegistry(port, registry, identities, suspensions)
+
+
+def _handle(worker: CommandWorker, handlers: VimHandlers) -> None:
+    """Register the handlers of the commands."""
+    worker.handle(RegisterVim, handlers.register_vim)
+    worker.handle(RegisterReceived, handlers.register_received)
+    worker.handle(ReleaseVim, handlers.release_vim)
+    worker.handle(DeregisterVim, handlers.deregister_vim)
+    worker.handle(RecordCapiProviders, handlers.record_capi_providers)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 from contracts.bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_bus.rabbit import RabbitBus
+from kubevnfm_kit.metrics import Metrics
 from patience import until_true
 from servers.rabbitmq import RabbitServer
 
@@ -29,9 +30,16 @@ class TestRabbit(MessageBusSuite):
     @pytest.fixture
     def open_bus(self, rabbitmq: RabbitServer) -> OpenBus:
         @asynccontextmanager
-        async def open_bus(*, max_deliveries: int = 10, drain_s: float = 10.0) -> AsyncIterator[MessageBus]:
+        async def open_bus(
+            *, max_deliveries: int = 10, drain_s: float = 10.0, metrics: Metrics | None = None
+        ) -> AsyncIterator[MessageBus]:
             async with RabbitBus.connect(
-                rabbitmq.url, service="test", key_ring=RING, max_deliveries=max_deliveries, drain_s=drain_s
+                rabbitmq.url,
+                service="test",
+                key_ring=RING,
+                max_deliveries=max_deliveries,
+                drain_s=drain_s,
+                metrics=metrics,
             ) as bus:
                 yield bus
 

@@ -14,6 +14,7 @@ from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_lcm_api.faults.http import alarms
 from kubevnfm_lcm_api.gateway import metrics, vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
@@ -113,7 +114,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(vnf_events.add_to, instance_events=nothing),
         partial(views.add_to, services=nothing),
         partial(page.add_to, sessions=nothing, ways=()),
-        partial(metrics.add_to, own=nothing, others=None),
+        partial(metrics.add_to, metrics=Metrics()),
         partial(monitoring.add_to, webhooks=webhooks(nothing), count=nothing),
         *more,
     ]

@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
+from callers.metrics import metrics_text
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
 
@@ -22,7 +24,7 @@ NEVER_S = 0.3
 RING = KeyRing.from_text(KeyRing.new_key())
 
 OpenBus = Callable[..., AbstractAsyncContextManager[MessageBus]]
-"""Opens a bus on the same broker; keywords: max_deliveries, drain_s."""
+"""Opens a bus on the same broker; keywords: max_deliveries, drain_s, metrics."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +318,8 @@ class MessageBusSuite:
         self, open_bus: OpenBus, words: Words, background: Background
     ) -> None:
         inbox = Recorder(answers=[RuntimeError("first"), RuntimeError("second: no such node")])
-        async with open_bus(max_deliveries=2) as bus:
+        metrics = Metrics()
+        async with open_bus(max_deliveries=2, metrics=metrics) as bus:
             await bus.consume_commands(words.service, inbox)
             sent = words.command(1)
 
@@ -329,6 +332,14 @@ class MessageBusSuite:
             assert (dead.service, dead.message_id, dead.type) == (words.service, sent.id, sent.type)
             assert "second: no such node" in dead.reason
             await inbox.stays_at(2)
+            queue = f'queue="kubevnfm.commands.{words.service}"'
+            assert {
+                f"kubevnfm_messages_redelivered_total{{{queue}}} 1.0",
+                f"kubevnfm_messages_dead_total{{{queue}}} 1.0",
+                f"kubevnfm_queue_messages{{{queue}}} 0.0",
+                f"kubevnfm_queue_consumers{{{queue}}} 1.0",
+                f'kubevnfm_queue_messages{{queue="kubevnfm.dead.{words.service}"}} 1.0',
+            } <= set((await metrics_text(metrics)).splitlines())
 
     async def test_dead_messages_are_kept_in_order_with_their_reason_and_sealed_secrets(
         self, bus: MessageBus, words: Words

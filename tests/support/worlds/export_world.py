@@ -25,6 +25,7 @@ from kubevnfm_infra_k8s.domain.links.record import Holder, Link
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
@@ -154,7 +155,7 @@ def a_link(**changes: Any) -> Link:
 @asynccontextmanager
 async def export_world(store: DocumentStore, clock: Clock | None = None) -> AsyncIterator[ExportWorld]:
     """Yield the world; a test starts the process."""
-    ring, severed, metrics = KeyRing.from_text(KeyRing.new_key()), Severed(store), RegionMetrics()
+    ring, severed, metrics = KeyRing.from_text(KeyRing.new_key()), Severed(store), RegionMetrics(Metrics())
     clock = clock or SystemClock()
     collections = (stored_inventory.INDEXES, stored_links.INDEXES, stored_exports.INDEXES)
     for indexes in collections:

@@ -18,6 +18,7 @@ from kubevnfm_clients import callback as signing
 from kubevnfm_kit.clock import Clock, machine_now
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.internal import internal_app
+from kubevnfm_kit.metrics import Metrics
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.metrics import CallbackMetrics
@@ -57,11 +58,12 @@ class CallbackApi:
         credentials_token: str,
         gate: Gate,
         proxies: Proxies,
+        metrics: Metrics,
     ) -> None:
         self._receiver, self._nonces, self._failures, self._clock = receiver, nonces, failures, clock
         self._keys, self._credentials_token = master_keys, credentials_token
         self._gate, self._proxies = gate, proxies
-        self._metrics = CallbackMetrics()
+        self._metrics = CallbackMetrics(metrics)
 
     def app(self) -> web.Application:
         """Return the application."""
@@ -73,7 +75,6 @@ class CallbackApi:
                 web.get(one, self.show),
                 web.delete(one, self.delete),
                 web.get("/internal/v1/credentials/{id}", self.content),
-                web.get("/metrics", self._metrics.show),
             ],
             token=self._credentials_token,
             name="credentials token",
@@ -85,9 +86,9 @@ class CallbackApi:
 
     async def receive(self, request: web.Request) -> web.Response:
         """POST: accept a call-back."""
-        async with self._metrics.counted() as by_status:
+        async with self._metrics.counted() as count:
             response = await self._received(request)
-            by_status[response.status] += 1
+            count(response.status)
             return response
 
     async def _received(self, request: web.Request) -> web.Response:

@@ -13,6 +13,7 @@ import aiohttp
 from kubevnfm_clients.outbound import refused_in
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.metrics import Metrics
 
 from kubevnfm_infra_k8s.adapters.region_metrics import RegionMeter, RegionMetrics, Sent
 from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
@@ -143,7 +144,7 @@ class CallGuard:
     ) -> None:
         self.probe_s = probe_s
         self.breaker, self._limit = CircuitBreaker(endpoint, monotonic), RateLimit(per_s, burst, monotonic)
-        self.meter = meter or RegionMetrics().of_region("")
+        self.meter = meter or RegionMetrics(Metrics()).of_region("")
 
     def counted_by(self, meter: RegionMeter) -> CallGuard:
         """Return a guard with the same limits and another count: several VIMs, also one after another, may be one cluster."""

@@ -14,6 +14,7 @@ from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.tls import keep_tls_buffers_small
 from kubevnfm_secrets import KeyRing
 
@@ -37,11 +38,17 @@ class KubernetesClusters:
     """`ports.Clusters`. A cluster's connections stay open while they are in use, and the last idle ones after that."""
 
     def __init__(
-        self, key_ring: KeyRing, networks: VnfNetworks, *, per_s: float = REQUESTS_PER_S, burst: int = BURST
+        self,
+        key_ring: KeyRing,
+        networks: VnfNetworks,
+        *,
+        per_s: float = REQUESTS_PER_S,
+        burst: int = BURST,
+        metrics: Metrics | None = None,
     ) -> None:
         """``per_s``, ``burst``: the calls of one cluster in a second, and after a time with fewer."""
         self._per_s, self._burst = per_s, burst
-        self.metrics = RegionMetrics()
+        self.metrics = RegionMetrics(metrics or Metrics())
         self._guards: LRUCache[str, CallGuard] = LRUCache(_MOST_GUARDS)
         """Kept longer than connections: a cluster that does not answer has none."""
         self._key_ring, self._networks = key_ring, networks
@@ -53,11 +60,17 @@ class KubernetesClusters:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, key_ring: KeyRing, networks: VnfNetworks, *, per_s: float = REQUESTS_PER_S, burst: int = BURST
+        cls,
+        key_ring: KeyRing,
+        networks: VnfNetworks,
+        *,
+        per_s: float = REQUESTS_PER_S,
+        burst: int = BURST,
+        metrics: Metrics | None = None,
     ) -> AsyncIterator[Self]:
         """Yield the pool; leaving closes all connections. ``networks``: for the clusters of VNFs."""
         keep_tls_buffers_small()
-        clusters = cls(key_ring, networks, per_s=per_s, burst=burst)
+        clusters = cls(key_ring, networks, per_s=per_s, burst=burst, metrics=metrics)
         try:
             yield clusters
         finally:

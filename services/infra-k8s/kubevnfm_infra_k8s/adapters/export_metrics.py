@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kubevnfm_clients.multicloud.inventory import ExportHealth
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from kubevnfm_kit.metrics import Metrics
 
 
 class Waiting(Protocol):
@@ -22,35 +22,31 @@ class Waiting(Protocol):
 class ExportMetrics:
     """The export of this process; what waits is the same in all."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(
-            "kubevnfm_aai_requests", "Requests to A&AI; code none: no answer.", ["code"], registry=registry
-        )
-        self._waiting = Gauge(
-            "kubevnfm_aai_waiting", "Entries, links and regions that A&AI does not have as they are.", registry=registry
-        )
-        self._refused = Gauge(
-            "kubevnfm_aai_refused", "How many of those that wait A&AI has refused.", registry=registry
-        )
-        self._lag = Gauge(
-            "kubevnfm_aai_lag_seconds", "Age of the oldest change that A&AI does not have.", registry=registry
-        )
-        self._reachable = Gauge("kubevnfm_aai_reachable", "0 while A&AI does not answer.", registry=registry)
-        self._of_regions = Gauge(
+    def __init__(self, metrics: Metrics) -> None:
+        self._requests = metrics.counter("kubevnfm_aai_requests", "Requests to A&AI; code none: no answer.", ["code"])
+        self._waiting = metrics.gauge(
+            "kubevnfm_aai_waiting", "Entries, links and regions that A&AI does not have as they are."
+        ).series()
+        self._refused = metrics.gauge("kubevnfm_aai_refused", "How many of those that wait A&AI has refused.").series()
+        self._lag = metrics.gauge(
+            "kubevnfm_aai_lag_seconds", "Age of the oldest change that A&AI does not have."
+        ).series()
+        self._reachable = metrics.gauge("kubevnfm_aai_reachable", "0 while A&AI does not answer.").series()
+        self._of_regions = metrics.gauge(
             "kubevnfm_region_export_lag_seconds",
             "Age of the oldest change of a region that A&AI does not have; only of those of which something waits.",
             ["vim_id"],
-            registry=registry,
         )
+        metrics.before_reading(self._read)
         self._reachable.set(1)
         self.waiting: Waiting | None = None
         """None: there is no export."""
 
     def request(self, code: str) -> None:
         """Count a request."""
-        self._requests.labels(code).inc()
+        self._requests.series(code).inc()
 
-    async def read(self) -> None:
+    async def _read(self) -> None:
         """Bring the gauges up to date."""
         if self.waiting is None:
             return
@@ -59,6 +55,4 @@ class ExportMetrics:
         self._refused.set(health.refused)
         self._lag.set(health.lag_s)
         self._reachable.set(health.reachable is not False)
-        self._of_regions.clear()
-        for vim_id, lag_s in (await self.waiting.lags()).items():
-            self._of_regions.labels(vim_id).set(lag_s)
+        self._of_regions.show({(vim_id,): lag_s for vim_id, lag_s in (await self.waiting.lags()).items()})

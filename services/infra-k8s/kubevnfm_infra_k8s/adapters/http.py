@@ -33,14 +33,13 @@ def internal_api(
     verdicts: Verdicts,
     charts: ChartPrograms,
     health_checks: HealthChecks,
-    metrics: web.RouteTableDef,
     *,
     token: str,
 ) -> web.Application:
-    """Return the application; all its paths but those of metrics require the internal token."""
+    """Return the application; all its paths require the internal token."""
     of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs), *verdict_routes(verdicts)]
     of_objects += [*chart_routes(charts), *health_check_routes(health_checks)]
-    routes = [*link_routes(links), *volume_routes(volumes), *of_objects, *metrics]
+    routes = [*link_routes(links), *volume_routes(volumes), *of_objects]
     return internal_app(routes, token=token)
 
 

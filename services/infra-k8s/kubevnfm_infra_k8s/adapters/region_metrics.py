@@ -1,42 +1,28 @@
-"""The metrics of each region, in the text format of Prometheus (multicloud.md MC-136)."""
+"""The metrics of each region (multicloud.md MC-136)."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter as Counts
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
-from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from kubevnfm_kit.metrics import MOST, Family, M, Metrics
 
 from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 
-_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
-_MOST: Final = 1000
-"""Regions with series of their own: callers choose the ids of VIMs that are not registered."""
 _IDLE_S: Final = 3600.0
 """After this time without a call a region has no series: it can be deleted."""
 _AWAY_S: Final = 300.0
 """After this time without a call it is not known whether a region answers: one that was removed while it was away has no calls."""
 _OTHERS: Final = "others"
+"""More regions than `MOST`: callers choose the ids of VIMs that are not registered."""
 _NO_ANSWER: Final = "none"
 _CODES: Final = frozenset(map(int, HTTPStatus))
 """With a label of their own: API servers choose what they answer."""
 _OTHER_CODE: Final = "other"
-_M = TypeVar("_M", Counter, Gauge, Histogram)
-
-
-class Links(Protocol):
-    """The part of the stored links that is counted."""
-
-    def states(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield VIM and status of each link."""
-        ...
 
 
 @dataclass
@@ -47,13 +33,32 @@ class Sent:
     """None: there was no answer."""
 
 
+class OpenWatch:
+    """A watch; its events are awaited in the block that it encloses."""
+
+    def __init__(self, vim_id: str, opened: set[OpenWatch], monotonic: Callable[[], float]) -> None:
+        self.vim_id, self._opened, self._monotonic = vim_id, opened, monotonic
+        self.heard()
+
+    def __enter__(self) -> OpenWatch:
+        self._opened.add(self)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._opened.discard(self)
+
+    def heard(self) -> None:
+        """Note an event or a bookmark."""
+        self.heard_at = self._monotonic()
+
+
 @dataclass
 class _Series:
     """The series of one region."""
 
     used_at: float
-    parts: dict[tuple[Counter | Gauge | Histogram, tuple[str, ...]], Any] = field(default_factory=dict)
-    """By metric and labels: the metric itself takes a lock, and three times as long, to find what is counted."""
+    parts: set[tuple[Family[Any], tuple[str, ...]]] = field(default_factory=set)
+    """Each by its metric and labels."""
     is_away: bool | None = None
     """As the gauge shows it; None: it shows nothing."""
 
@@ -61,78 +66,47 @@ class _Series:
 class RegionMetrics:
     """All regions of this process."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        # When each series began: a third of all series, which Prometheus does not need. A setting of the whole process.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        # Not the default one: a process can have several services, and tests have many.
-        self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
+    def __init__(self, metrics: Metrics, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.registry, self._monotonic = metrics, monotonic
+        self._requests = metrics.counter(
             "kubevnfm_region_requests",
             "Requests to the API server of a region; code none: no answer, other: a code that HTTP does not have.",
             ["vim_id", "method", "code"],
-            registry=registry,
         )
-        self._seconds = Histogram(
-            "kubevnfm_region_request_seconds",
-            "Time from a request to the head of its answer.",
-            ["vim_id"],
-            buckets=_BUCKETS_S,
-            registry=registry,
+        self._seconds = metrics.histogram(
+            "kubevnfm_region_request_seconds", "Time from a request to the head of its answer.", ["vim_id"]
         )
-        self._objects = Counter(
+        self._objects = metrics.counter(
             "kubevnfm_region_objects",
             "Objects that were applied, or that the API server refused.",
             ["vim_id", "result"],
-            registry=registry,
         )
-        self._watches = Counter(
+        self._watches = metrics.counter(
             "kubevnfm_region_watch_starts",
             "Begins of watches; each watch is begun again every few minutes, and after each fault.",
             ["vim_id"],
-            registry=registry,
         )
-        self._away = Gauge(
+        self._away = metrics.gauge(
             "kubevnfm_region_away",
             "1 while calls are not sent because the last ones got no answer.",
             ["vim_id"],
-            registry=registry,
         )
-        self._links = Gauge(
-            "kubevnfm_region_virtual_links", "Virtual links by status.", ["vim_id", "status"], registry=registry
+        self._open = metrics.gauge("kubevnfm_region_watches", "Open watches.", ["vim_id"])
+        self._silence = metrics.gauge(
+            "kubevnfm_region_watch_silence_seconds",
+            "How long the open watch that was silent the longest has had no event and no bookmark.",
+            ["vim_id"],
         )
+        self._heard: set[OpenWatch] = set()
+        """The open watches."""
+        metrics.before_reading(self._show_watches)
         self._series: dict[str, _Series] = {}
-        self._reading = asyncio.Lock()
-        self.export = ExportMetrics(registry)
+        metrics.before_reading(self._forget_idle)
+        self.export = ExportMetrics(metrics)
 
     def of_region(self, vim_id: str) -> RegionMeter:
         """Return what counts for one VIM; "": clusters whose access data a request has."""
         return RegionMeter(self, vim_id)
-
-    async def text(self, links: Links) -> str:
-        """Return what Prometheus reads."""
-        counts: Counts[tuple[str, str]] = Counts()
-        # One after another: two servers may read at the same time, and one would see what the other has just cleared.
-        async with self._reading:
-            self._forget_idle()
-            async for state in links.states():
-                counts[state] += 1
-            self._links.clear()
-            for (vim_id, status), count in counts.items():
-                self._links.labels(vim_id, status).set(count)
-            await self.export.read()
-            # In a thread: those of a thousand regions take most of a second.
-            return (await asyncio.to_thread(generate_latest, self._registry)).decode()
-
-    def routes(self, links: Links) -> web.RouteTableDef:
-        """Return the route of ``/metrics``."""
-        routes = web.RouteTableDef()
-
-        @routes.get("/metrics")
-        async def show(_: web.Request) -> web.Response:
-            return web.Response(text=await self.text(links), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
-
-        return routes
 
     def counted(self, vim_id: str, method: str, sent: Sent, took_s: float) -> None:
         """Count a request."""
@@ -144,9 +118,20 @@ class RegionMetrics:
         """Count an object that was sent."""
         self._of(self._objects, vim_id, result).inc()
 
-    def counted_watch(self, vim_id: str) -> None:
-        """Count the begin of a watch."""
+    def counted_watch(self, vim_id: str) -> OpenWatch:
+        """Count the begin of a watch; it is shown as long as the block lasts that it encloses."""
         self._of(self._watches, vim_id).inc()
+        return OpenWatch(self._series_of(vim_id)[0], self._heard, self._monotonic)
+
+    async def _show_watches(self) -> None:
+        now = self._monotonic()
+        opened: Counts[tuple[str, ...]] = Counts()
+        silence: dict[tuple[str, ...], float] = {}
+        for watch in self._heard:
+            opened[(watch.vim_id,)] += 1
+            silence[(watch.vim_id,)] = max(silence.get((watch.vim_id,), 0.0), now - watch.heard_at)
+        self._open.show(opened)
+        self._silence.show(silence)
 
     def set_away(self, vim_id: str, *, is_away: bool) -> None:
         """Show whether calls are sent."""
@@ -158,28 +143,25 @@ class RegionMetrics:
     def _series_of(self, vim_id: str) -> tuple[str, _Series]:
         series = self._series.get(vim_id)
         if series is None:
-            if len(self._series) >= _MOST:
+            if len(self._series) >= MOST:
                 vim_id = _OTHERS
             series = self._series.setdefault(vim_id, _Series(0.0))
         series.used_at = self._monotonic()
         return vim_id, series
 
-    def _of(self, metric: _M, vim_id: str, *labels: str) -> _M:
+    def _of(self, metric: Family[M], vim_id: str, *labels: str) -> M:
         vim_id, series = self._series_of(vim_id)
-        key = (metric, (vim_id, *labels))
-        part: _M | None = series.parts.get(key)
-        if part is None:
-            part = series.parts[key] = metric.labels(vim_id, *labels)
-        return part
+        series.parts.add((metric, (vim_id, *labels)))
+        return metric.series(vim_id, *labels)
 
-    def _forget_idle(self) -> None:
+    async def _forget_idle(self) -> None:
         now = self._monotonic()
         for vim_id, series in list(self._series.items()):
             idle_s = now - series.used_at
             for metric, labels in list(series.parts):
                 if idle_s > (_AWAY_S if metric is self._away else _IDLE_S):
-                    metric.remove(*labels)
-                    del series.parts[metric, labels]
+                    metric.forget(*labels)
+                    series.parts.remove((metric, labels))
                     if metric is self._away:
                         series.is_away = None
             if not series.parts:
@@ -200,9 +182,9 @@ class RegionMeter:
         """Count an object that was sent."""
         self._metrics.counted_object(self._vim_id, "applied" if is_applied else "failed")
 
-    def watch(self) -> None:
-        """Count the begin of a watch."""
-        self._metrics.counted_watch(self._vim_id)
+    def watch(self) -> OpenWatch:
+        """Return what encloses a watch, and counts it."""
+        return self._metrics.counted_watch(self._vim_id)
 
     def away(self, *, is_away: bool) -> None:
         """Show whether calls are sent."""

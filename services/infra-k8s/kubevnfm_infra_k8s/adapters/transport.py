@@ -29,7 +29,7 @@ from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
-from kubevnfm_infra_k8s.adapters.region_metrics import Sent
+from kubevnfm_infra_k8s.adapters.region_metrics import OpenWatch, Sent
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain import step_warnings
 from kubevnfm_infra_k8s.domain.errors import (
@@ -331,19 +331,19 @@ class Transport:
 
         Raises ClusterUnavailable, AccessRefused, ObjectRefused.
         """
-        self._guard.meter.watch()
         try:
-            async with await self._sent(_Request("GET", path, query, accept=accept), _WATCH_TIMEOUT) as response:
-                if response.status != 200:
-                    answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
-                    if answer.status == 401 and self._login.is_renewable:
-                        raise ClusterUnavailable(f"{self.endpoint}: unauthorized")
-                    if answer.status == 403 and await self._is_starting():
-                        answer = _STARTING
-                    raise _failure(answer, path, self.endpoint) or ObjectRefused.with_status(
-                        path, answer.message, answer.status
-                    )
-                yield _lines(response)
+            with self._guard.meter.watch() as watch:
+                async with await self._sent(_Request("GET", path, query, accept=accept), _WATCH_TIMEOUT) as response:
+                    if response.status != 200:
+                        answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
+                        if answer.status == 401 and self._login.is_renewable:
+                            raise ClusterUnavailable(f"{self.endpoint}: unauthorized")
+                        if answer.status == 403 and await self._is_starting():
+                            answer = _STARTING
+                        raise _failure(answer, path, self.endpoint) or ObjectRefused.with_status(
+                            path, answer.message, answer.status
+                        )
+                    yield _lines(response, watch)
         except LineTooLong as error:
             raise ClusterUnavailable(f"{self.endpoint}: an event of a watch is too long") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -397,9 +397,10 @@ def _warnings(response: aiohttp.ClientResponse) -> tuple[str, ...]:
     return tuple(texts[:_MOST_WARNINGS])
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[Any, int]]:
+async def _lines(response: aiohttp.ClientResponse, watch: OpenWatch) -> AsyncGenerator[tuple[Any, int]]:
     async for line in response.content:
         if line.strip():
+            watch.heard()
             yield _parsed(line), len(line)
 
 

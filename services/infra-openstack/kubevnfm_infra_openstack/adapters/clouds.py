@@ -12,6 +12,8 @@ from functools import partial
 from typing import Self
 
 from kubevnfm_events import VimConnection
+from kubevnfm_keystone import OpenstackMetrics
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.adapters.capacity import TenantCapacity
@@ -45,6 +47,7 @@ class OpenStackClouds:
         call_timeout_s: float,
         most_tenants: int = 256,
         rejected: Callable[[VimConnection], None] | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """``threads``: simultaneous calls; ``most_tenants``: connections that stay open for later calls.
 
@@ -52,6 +55,7 @@ class OpenStackClouds:
         """
         self._ring, self._timeout_s, self._most_tenants = ring, call_timeout_s, most_tenants
         self._rejected = rejected
+        self._counts = OpenstackMetrics(metrics or Metrics())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="openstack")
         # Uploads take minutes each; in a pool of their own they cannot block the short calls.
         self._uploads = ThreadPoolExecutor(max(2, threads // 8), thread_name_prefix="openstack-upload")
@@ -80,6 +84,7 @@ class OpenStackClouds:
                 uploads=self._uploads,
                 timeout_s=self._timeout_s,
                 rejected=partial(self._reject, vims),
+                counts=self._counts,
             )
             stacks = HeatStacks(tenant)
             cloud = Cloud(

@@ -26,6 +26,7 @@ from kubevnfm_keystone import (
     KeystoneLogin,
     KeystoneSession,
     NotKeystone,
+    OpenstackMetrics,
     failure_of,
     read_login,
     refusal_of,
@@ -96,9 +97,10 @@ class Tenant:
         uploads: ThreadPoolExecutor,
         timeout_s: float,
         rejected: Callable[[], None] | None = None,
+        counts: OpenstackMetrics | None = None,
     ) -> None:
         """``rejected`` is called when Keystone rejects the access data."""
-        self._rejected = rejected
+        self._rejected, self._counts = rejected, counts
         self.access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
@@ -195,7 +197,7 @@ class Tenant:
 
     def _connect(self) -> Connection:
         sdk = _sdk()
-        opened = KeystoneSession(self.access, timeout_s=self._timeout_s)
+        opened = KeystoneSession(self.access, timeout_s=self._timeout_s, counts=self._counts)
         try:
             # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
             opened.log_in()

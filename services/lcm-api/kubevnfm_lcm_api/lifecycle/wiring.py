@@ -47,6 +47,7 @@ from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.operation_metrics import CauseOf, LifecycleCounts, OperationMetrics
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.output_updates import OutputUpdates
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue, PackageFetches
@@ -132,6 +133,7 @@ class LifecycleParts:
     vnfcs: FollowedVnfcs
     troubles: TroubleMarks
     package_variables: PackageVariables
+    counts: LifecycleCounts
 
     def add_to(self, app: web.Application) -> None:
         """Add the resources to the gateway."""
@@ -185,6 +187,7 @@ async def lifecycle_parts(
     drift_every_s: float,
     most_revisions: int,
     has_vnf_networks: bool,
+    cause_of: CauseOf,
 ) -> AsyncIterator[LifecycleParts]:
     """Yield the parts; leaving the block ends the background work.
 
@@ -192,7 +195,10 @@ async def lifecycle_parts(
     ``has_vnf_networks``: whether an operator has named networks of VNFs.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
-    engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
+    engine = Engine(
+        store=store, outbox=outbox, ring=ring, clock=clock, grants=grants,
+        counts=OperationMetrics(backends.metrics, cause_of),
+    )  # fmt: skip
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
     of_regions = RegionSuspensions(regions)
     suspensions = Suspensions(store=store, outbox=outbox, engine=engine, regions=of_regions, ring=ring, clock=clock)
@@ -233,17 +239,24 @@ async def lifecycle_parts(
     about_vnfcs = Questions(backends.bus, clock, _QUESTION_S)
     vnfcs = FollowedVnfcs(store=store, outbox=outbox, questions=about_vnfcs, ring=ring, clock=clock)
     troubles = TroubleMarks(store=store, outbox=outbox, inventory=inventory, clock=clock)
-    watches = {
+    rounds = _rounds(backends, drift_every_s, round=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
+    async with background(**_watches(engine, vnfcs, troubles), **rounds):
+        marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
+        outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
+        variables = PackageVariables(packages)
+        yield LifecycleParts(
+            services, drift, machines, rotations, marks, outputs, vnfcs, troubles, variables,
+            LifecycleCounts(backends.metrics, store, clock),
+        )  # fmt: skip
+
+
+def _watches(engine: Engine, vnfcs: FollowedVnfcs, troubles: TroubleMarks) -> Mapping[str, Coroutine[Any, Any, None]]:
+    """Return the work that each process does by itself."""
+    return {
         "deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S),
         "vnfcs": vnfcs.watch_kept(),
         "troubles_due": troubles.watch_due(),
     }
-    rounds = _rounds(backends, drift_every_s, round=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
-    async with background(**watches, **rounds):
-        marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
-        outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
-        variables = PackageVariables(packages)
-        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, vnfcs, troubles, variables)
 
 
 def _rounds(

@@ -23,12 +23,14 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.notifications.counts import DeliveryMetrics
 from kubevnfm_lcm_api.notifications.delivery_record import DeliveryRecord
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.changes import CHANGE_ANNOUNCEMENTS, Post, interval_s, posts
@@ -108,10 +110,12 @@ class Notifications:
         root: str,
         lease_s: float,
         owners: Owners,
+        counts: DeliveryMetrics | None = None,
     ) -> None:
         """``root``: the public URL that links in notifications begin with; ``lease_s``, ``owners``: see `Turns`."""
         self._store, self._outbox, self._subscriber = store, outbox, subscriber
         self._clock, self._root = clock, root
+        self._counts = counts or DeliveryMetrics(Metrics())
         self._turns = Turns(store, clock, lease_s=lease_s, owners=owners)
         self._runs: dict[str, _Run] = {}
         self._is_closing = False
@@ -354,11 +358,13 @@ class Notifications:
         was_failing = record.failures > 0
         record.note(answer, at)
         if isinstance(answer, Untaken):
+            self._counts.count("failed")
             return await self._untaken(subscription, record, answer)
         for entry in post.entries:
             if isinstance(answer, Taken):
                 # The event reports that a failing subscriber accepts again; without failures, there is nothing to report.
                 await self._settle(entry, [self._delivered(subscription.id)] if was_failing else [])
+                self._counts.count("delivered")
                 was_failing = False
                 record.delivered(entry.id, at)
             elif not await self._drop(entry, record, answer.reason):
@@ -418,6 +424,7 @@ class Notifications:
             subject=dropped.vnf_instance_id or dropped.vnf_pkg_id or dropped.subscription_id,
         )
         await self._settle(entry, [event])
+        self._counts.count("dropped")
         return True
 
     async def _settle(self, entry: Stored, events: list[Envelope[Message]]) -> None:

@@ -24,6 +24,7 @@ from kubevnfm_worker.worker import CommandWorker
 from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
+from kubevnfm_lcm_api.notifications.counts import DeliveryMetrics
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, Notifications
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.notifications.domain import subscription
@@ -114,6 +115,7 @@ async def notification_parts(
             root=root,
             lease_s=lease_s,
             owners=backends.owners,
+            counts=DeliveryMetrics(backends.metrics),
         )
         log = EventLog(store, clock)
         feed = EventFeed(log, clock)

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter
+from kubevnfm_kit.metrics import Family, Metrics
+from prometheus_client import Counter
 
 from kubevnfm_lcm_api.webhooks.domain.alerts import FaultAlert
 from kubevnfm_lcm_api.webhooks.domain.ports import Alarms, Count, Outcome
@@ -31,13 +32,12 @@ class WebhookParts:
         routes.add_to(app, self.webhooks, self.count)
 
 
-def webhook_parts(*, alarms: Alarms, registry: CollectorRegistry) -> WebhookParts:
+def webhook_parts(*, alarms: Alarms, metrics: Metrics) -> WebhookParts:
     """Return the parts."""
-    counter = Counter(
+    counter = metrics.counter(
         "kubevnfm_webhook_alerts",
         "Alerts of monitoring systems by what became of them; a message that cannot be read counts as one.",
         ["path", "outcome"],
-        registry=registry,
     )
     return WebhookParts(webhooks(alarms), partial(_add, counter))
 
@@ -47,5 +47,5 @@ def webhooks(alarms: Alarms) -> tuple[Webhook[Any], ...]:
     return (Webhook("/alert", FaultAlert, FaultReports(alarms).act, _OF_FAULTS),)
 
 
-def _add(counter: Counter, path: str, outcome: Outcome, number: int) -> None:
-    counter.labels(path, outcome).inc(number)
+def _add(counter: Family[Counter], path: str, outcome: Outcome, number: int) -> None:
+    counter.series(path, outcome).inc(number)

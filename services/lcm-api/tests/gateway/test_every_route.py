@@ -11,6 +11,8 @@ import pytest
 from aiohttp import ClientError, ClientSession, web
 from aiohttp.test_utils import TestServer
 from callers.documented import an_app
+from callers.metrics import metrics_text
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_lcm_api.gateway.request_metrics import RequestMetrics
 from kubevnfm_lcm_api.http.routes import ROUTES
 from worlds.lcm_world import TOKEN, World
@@ -68,7 +70,7 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
 
 
 async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as_unanswered() -> None:
-    metrics, app, has_begun = RequestMetrics("1"), web.Application(), asyncio.Event()
+    metrics, app, has_begun = Metrics(), web.Application(), asyncio.Event()
 
     async def fail(_: web.Request) -> web.Response:
         raise ValueError
@@ -83,7 +85,7 @@ async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as
 
     for handler in (fail, move, hang):
         app.router.add_get(f"/{handler.__name__}", handler)
-    metrics.add_to(app)
+    RequestMetrics(metrics).add_to(app)
     server = TestServer(app)
     await server.start_server(shutdown_timeout=0.01)
     async with ClientSession() as session:
@@ -94,9 +96,11 @@ async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as
         await server.close()
         with pytest.raises(ClientError):
             await unanswered
-    found = re.findall(r'requests_total\{method="GET",route="/(\w+)",status="(\w+)"\} 1\.0', metrics.text())
+    found = re.findall(
+        r'requests_total\{method="GET",route="/(\w+)",status="(\w+)"\} 1\.0', text := await metrics_text(metrics)
+    )
     assert dict(found) == {"fail": "5xx", "move": "3xx", "hang": "none"}
-    assert "kubevnfm_http_requests_running 0.0" in metrics.text()
+    assert "kubevnfm_http_requests_running 0.0" in text
 
 
 NOT_BUILT: Final = (

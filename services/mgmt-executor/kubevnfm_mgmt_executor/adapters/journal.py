@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, by
 
+from kubevnfm_mgmt_executor.adapters.task_metrics import TaskMetrics
 from kubevnfm_mgmt_executor.domain.errors import ClaimLost
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, TaskKey
 
@@ -20,8 +22,9 @@ INDEXES: Final = (Index(["vnfInstanceId", "vnfcId"]),)
 class StoredJournal:
     """Writes under the claim's fencing number, so a worker that lost its command cannot overwrite its successor."""
 
-    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+    def __init__(self, store: DocumentStore, clock: Clock, counts: TaskMetrics | None = None) -> None:
         self._store, self._clock = store, clock
+        self._counts = counts or TaskMetrics(Metrics())
 
     async def last(self, key: TaskKey) -> Earlier | None:
         stored = await self._store.get(TASKS, _id(key))
@@ -66,9 +69,11 @@ class StoredJournal:
 
     async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, object], duration_s: float) -> None:
         await self._write(key, claim, {"state": "done", "facts": dict(facts), **self._end(duration_s)})
+        self._counts.count(key.task, "done", duration_s)
 
     async def failed(self, key: TaskKey, claim: Claim, *, error: str, duration_s: float) -> None:
         await self._write(key, claim, {"state": "failed", "error": error, **self._end(duration_s)})
+        self._counts.count(key.task, "failed", duration_s)
 
     def _end(self, duration_s: float) -> Mapping[str, object]:
         return {"finishedAt": rfc3339(self._clock.now()), "durationS": round(duration_s, 3)}

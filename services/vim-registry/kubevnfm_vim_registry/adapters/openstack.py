@@ -27,6 +27,7 @@ from kubevnfm_keystone import (
     CatalogueLacks,
     KeystoneSession,
     NotKeystone,
+    OpenstackMetrics,
     OtherIdentity,
     RulesForbid,
     check_identity,
@@ -37,6 +38,7 @@ from kubevnfm_keystone import (
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_vim_registry.domain.capacity import QUOTAS, SeenCapacity, quotas_of
@@ -63,8 +65,16 @@ _VERSION: Final = re.compile(r"/v\d[\d.]*(/|$)")
 class OpenstackProbe:
     """`domain.ports.VimProbe` for OpenStack."""
 
-    def __init__(self, ring: KeyRing, threads: ThreadPoolExecutor, *, timeout_s: float) -> None:
+    def __init__(
+        self,
+        ring: KeyRing,
+        threads: ThreadPoolExecutor,
+        *,
+        timeout_s: float,
+        metrics: Metrics | None = None,
+    ) -> None:
         """``timeout_s``: time limit for one request."""
+        self._counts = OpenstackMetrics(metrics or Metrics())
         self._ring, self._threads, self._timeout_s = ring, threads, timeout_s
         self._sessions: OrderedDict[tuple[str, str], KeystoneSession] = OrderedDict()
 
@@ -144,13 +154,15 @@ class OpenstackProbe:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _session(self, vim: VimRecord) -> KeystoneSession:
-        return new_session(vim, self._ring, timeout_s=self._timeout_s)
+        return new_session(vim, self._ring, timeout_s=self._timeout_s, counts=self._counts)
 
 
-def new_session(vim: VimRecord, ring: KeyRing, *, timeout_s: float) -> KeystoneSession:
+def new_session(
+    vim: VimRecord, ring: KeyRing, *, timeout_s: float, counts: OpenstackMetrics | None = None
+) -> KeystoneSession:
     """Return a session that is not logged in yet. Raises VimRefused."""
     try:
-        return KeystoneSession(read_login(vim.connection, ring), timeout_s=timeout_s)
+        return KeystoneSession(read_login(vim.connection, ring), timeout_s=timeout_s, counts=counts)
     except InvalidInput as error:
         raise VimRefused(vim.auth_url, f"its stored access data are incomplete: {error}") from error
 
@@ -173,7 +185,10 @@ def _light_call(session: KeystoneSession, service: str, region: str) -> requests
     base = (url or "").rstrip("/")
     version = "" if _VERSION.search(base) else _VERSIONS.get(service, "")
     answer: requests.Response = session.session.get(
-        f"{base}{version}{_LIGHT_CALLS[service]}", headers={"Accept": "application/json"}
+        f"{base}{version}{_LIGHT_CALLS[service]}",
+        headers={"Accept": "application/json"},
+        # The address is whole: this only names the API of the call.
+        endpoint_filter={"service_type": service},
     )
     return answer
 

@@ -47,6 +47,7 @@ from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
+from kubevnfm_lcm_api.lifecycle.core.operation_metrics import OperationMetrics
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.outputs import change_events, with_outputs
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
@@ -80,6 +81,7 @@ class Engine:
         clean_up_poll_s: float = 0.5,
         grants: Grants | None = None,
         sequences: Sequences = SEQUENCES,
+        counts: OperationMetrics | None = None,
     ) -> None:
         """``grants``: None under the local policy, which grants everything.
 
@@ -89,7 +91,7 @@ class Engine:
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
         self._saga, self._sequences = Saga(ring, sequences), sequences
         self._clean_up_poll_s = clean_up_poll_s
-        self._grants = grants
+        self._grants, self._counts = grants, counts
         self._dependencies = Dependencies(store)
         self._accepting: dict[str, asyncio.Event] = {}
         """The occurrences that this process is accepting; each event is set when the occurrence is stored.
@@ -381,6 +383,8 @@ class Engine:
             occurrences.COLLECTION, occurrence_id, document, if_revision=stored.revision, events=events
         )
         _log_change(before, record)
+        if self._counts is not None:
+            self._counts.moved(before, record, self._clock.now())
         return record
 
     async def _checked_again(self, before: OccurrenceRecord, granted: Move) -> Move:

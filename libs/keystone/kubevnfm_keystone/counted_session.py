@@ -1,0 +1,60 @@
+"""A session of keystoneauth that counts its calls, by the API and the status of the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import requests
+from keystoneauth1.exceptions.http import HttpError
+from keystoneauth1.session import Session
+from kubevnfm_kit.metrics import Metrics
+
+_APIS: Final = frozenset({"identity", "orchestration", "compute", "network", "image", "block-storage"})
+_OTHER: Final = "other"
+_NO_ANSWER: Final = "none"
+
+
+class OpenstackMetrics:
+    """The calls of OpenStack APIs of this process."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._requests = metrics.counter(
+            "kubevnfm_openstack_requests", "Requests to OpenStack; code none: no answer.", ["api", "code"]
+        )
+        self._seconds = metrics.histogram(
+            "kubevnfm_openstack_request_seconds", "Time from a request to the end of its answer.", ["api"]
+        )
+
+    def count(self, api: str, code: str, took_s: float) -> None:
+        """Count a request."""
+        self._requests.series(api, code).inc()
+        self._seconds.series(api).observe(took_s)
+
+
+class CountedSession(Session):
+    """Each request counts once, with its repeats after a lost connection or an expired token."""
+
+    def __init__(self, counts: OpenstackMetrics, **named: Any) -> None:
+        super().__init__(**named)
+        self._counts = counts
+
+    def request(self, url: str, method: str, *args: Any, **named: Any) -> requests.Response:
+        code, begun = _NO_ANSWER, time.monotonic()
+        try:
+            answer = super().request(url, method, *args, **named)
+            code = str(answer.status_code)
+        except HttpError as error:
+            code = str(error.http_status or _NO_ANSWER)
+            raise
+        else:
+            return answer
+        finally:
+            self._counts.count(_api_of(named.get("endpoint_filter") or {}), code, time.monotonic() - begun)
+
+
+def _api_of(endpoint: Mapping[str, Any]) -> str:
+    # The log-in names no service.
+    api = str(endpoint.get("service_type") or "identity")
+    return api if api in _APIS else _OTHER
