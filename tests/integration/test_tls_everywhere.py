@@ -72,6 +72,8 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, mongodb: M
                     states = {each["part"]: each["state"] for each in json.loads(raw)["parts"]}
                     assert (response.status, states["store"], states["broker"]) == (200, "ready", "ready"), service
                     assert {"disk", "sandbox", "parked-commands"} <= states.keys()
+                    # They are valid for an hour.
+                    assert states["certificates"] == "degraded"
                     assert ("infra-k8s" in states) == (service == "lcm-api")
                 with pytest.raises((aiohttp.ClientError, ConnectionError)):
                     await stranger.get(f"{six.url_of(service)}/health/live")

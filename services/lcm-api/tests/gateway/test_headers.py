@@ -371,6 +371,6 @@ async def test_health_is_reported(world: World) -> None:
     (await world.call("GET", "/health/live", headers={})).must(200)
     ready = (await world.call("GET", "/health/ready", headers={})).must(200).json
     states = {each["part"]: each["state"] for each in ready["parts"]}
-    own = ("store", "broker", "disk", "sandbox", "parked-commands")
+    own = ("store", "broker", "disk", "sandbox", "parked-commands", "certificates")
     others = ("credentials-receiver", "infra-k8s", "infra-openstack", "mgmt-executor", "vim-registry")
     assert (ready["status"], states) == ("ready", {**dict.fromkeys(own, "ready"), **dict.fromkeys(others, "unknown")})
