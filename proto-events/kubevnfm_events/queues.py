@@ -51,8 +51,15 @@ FAULTS: Final = EventQueue(
     ),
 )  # fmt: skip
 """The events after which an alarm may have to be raised or cleared."""
+CROSSINGS: Final = EventQueue("lcm-api.crossings", ("lcm.threshold.crossed",))
+"""The crossings of thresholds after which an automatic operation may have to be started."""
 NOTIFICATIONS: Final = EventQueue(
-    "lcm-api.notifications", ("lcm.alarm.changed", "lcm.alarms.rebuilt", "lcm.package.changed", *CHANGE_TYPES)
+    "lcm-api.notifications",
+    (
+        *("lcm.alarm.changed", "lcm.alarms.rebuilt", "lcm.package.changed"),
+        *("lcm.performance.reported", "lcm.threshold.crossed"),
+        *CHANGE_TYPES,
+    ),
 )
 """The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
@@ -72,6 +79,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     VNFCS,
     TROUBLES,
     FAULTS,
+    CROSSINGS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

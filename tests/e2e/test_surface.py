@@ -67,7 +67,7 @@ async def test_an_undefined_method_is_refused_with_the_allowed_ones(user: User, 
     assert answer.json["status"] == 405
 
 
-@pytest.mark.parametrize("path", ["/vnfpm/v2/pm_jobs", "/nothing", "/vnflcm/v1/vnf_snapshots"])
+@pytest.mark.parametrize("path", ["/vnfpm/v1/pm_jobs", "/nothing", "/vnflcm/v1/vnf_snapshots"])
 async def test_unknown_paths_are_not_found(user: User, path: str) -> None:
     """API-003."""
     answer = (await user.call("GET", path, headers={"Version": "2.0.0"})).must(404)

@@ -17,8 +17,8 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations, subscriptions, alarms, virtual links and persistent volumes; report alerts, which heal and scale; erase
-    credentials that workload clusters sent."""
+    """Change VNF instances, operations, subscriptions, alarms, PM jobs, thresholds, virtual links and persistent volumes; report alerts, which heal and
+    scale; erase credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
@@ -28,6 +28,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
     "/vnffm/",
+    "/vnfpm/",
     "/vnfpkgm/v1/subscriptions",
     "/vnfpkgm/v2/subscriptions",
     "/multicloud/v1/virtual-links",

@@ -221,6 +221,7 @@ def test_a_dry_run_needs_the_role_of_a_reader_where_there_is_one() -> None:
         ("PUT", "/v1.0/vims/x", Role.ADMIN),
         ("PATCH", "/vnfpkgm/v1/vnf_packages/x", Role.ADMIN),
         ("PATCH", "/vnffm/v1/alarms/x", Role.OPERATOR),
+        ("POST", "/vnfpm/v2/pm_jobs", Role.OPERATOR),
         ("DELETE", "/something/new", Role.ADMIN),
         ("POST", "/v1/instance/jovial_lamport/upgrade", Role.OPERATOR),
         ("DELETE", "/api/multicloud-k8s/v1/v1/instance/x", Role.OPERATOR),

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.onap.settings import OnapSettings
 from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.page.settings import PageSettings
+from kubevnfm_lcm_api.performance.settings import PerformanceSettings
 from kubevnfm_lcm_api.webhooks.settings import WebhookSettings
 
 
@@ -30,6 +31,7 @@ class SubjectSettings(
     GrantSettings,
     LifecycleSettings,
     FaultSettings,
+    PerformanceSettings,
     WebhookSettings,
     OnapSettings,
     PageSettings,

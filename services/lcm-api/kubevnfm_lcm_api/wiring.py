@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
 
+import aiohttp
 from kubevnfm_access.openid import OpenId
 from kubevnfm_access.wiring import opened_access, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
@@ -58,6 +59,7 @@ from kubevnfm_lcm_api.page import sessions as page_sessions
 from kubevnfm_lcm_api.page.openid import OpenIdLogins
 from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
+from kubevnfm_lcm_api.performance import wiring as performance
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.views.causes.classes import cause_class
@@ -70,13 +72,14 @@ from kubevnfm_lcm_api.views.vim_names import VimNames
 from kubevnfm_lcm_api.webhooks.wiring import webhook_parts
 
 SERVICE = "lcm-api"
-_SUBJECTS = (lifecycle, packages, notifications, faults)
+_SUBJECTS = (lifecycle, packages, notifications, faults, performance)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
 INDEXES: Final = {
     **lifecycle.INDEXES,
     **packages.INDEXES,
     **notifications.INDEXES,
     **faults.INDEXES,
+    **performance.INDEXES,
     **idempotency.INDEXES,
     **group_record.INDEXES,
     **bundle_store.INDEXES,
@@ -95,8 +98,12 @@ class LcmApi:
 
 
 _Subjects = tuple[
-    lifecycle.LifecycleParts, packages.PackageParts, notifications.NotificationParts, faults.FaultParts
-]  # fmt: skip
+    lifecycle.LifecycleParts,
+    packages.PackageParts,
+    notifications.NotificationParts,
+    faults.FaultParts,
+    performance.PerformanceParts,
+]
 
 
 @asynccontextmanager
@@ -127,7 +134,7 @@ async def lcm_api(
         aclosing(subjects[2].notifications),
         background(**_removals(backends, sessions := _sessions(settings, backends, access.login))),
     ):
-        for commanded in subjects[:3]:  # alarms have no command
+        for commanded in subjects[:3]:  # the others have no command
             commanded.handle(worker)
         requests = subjects[0].services.requests
         worker.handle(AwaitPackage, AwaitedPackages(requests, multicloud.regions, backends).await_package)
@@ -338,4 +345,23 @@ async def _connected(
         fault_parts = await stack.enter_async_context(faults.fault_parts(
             settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
         ))  # fmt: skip
-        yield lifecycle_parts, package_parts, notification_parts, fault_parts
+        measuring = _measuring(settings, backends, outbox, notification_parts, session)
+        performance_parts = await stack.enter_async_context(measuring)
+        yield lifecycle_parts, package_parts, notification_parts, fault_parts, performance_parts
+
+
+def _measuring(
+    settings: Settings,
+    backends: Backends,
+    outbox: Outbox,
+    callbacks: notifications.NotificationParts,
+    session: aiohttp.ClientSession,
+) -> AbstractAsyncContextManager[performance.PerformanceParts]:
+    return performance.performance_parts(
+        settings,
+        backends,
+        outbox=outbox,
+        callbacks=callbacks.own_callbacks,
+        session=session,
+        rules=settings.address_rules,
+    )

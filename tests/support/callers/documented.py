@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.onap import answers as onap_answers
 from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_lcm_api.packages.http import routes as packages
 from kubevnfm_lcm_api.page import routes as page
+from kubevnfm_lcm_api.performance.http import resources as performance
 from kubevnfm_lcm_api.views import routes as views
 from kubevnfm_lcm_api.webhooks.http import routes as monitoring
 from kubevnfm_lcm_api.webhooks.wiring import webhooks
@@ -107,6 +108,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
         partial(alarms.add_to, alarms=nothing),
+        partial(performance.add_to, jobs=nothing, thresholds=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing, groups=nothing, ends=nothing, group_parallel=1),
         partial(artifacts.add_to, variables=nothing, copies=nothing),

@@ -33,6 +33,10 @@ _FAULTS: Final = f"{_SOL003}/VNFFaultManagement/definitions/SOL003VNFFaultManage
 _FAULT_NOTIFICATIONS: Final = (
     f"{_SOL003}/VNFFaultManagementNotification/definitions/SOL003VNFFaultManagementNotification_def.yaml"
 )
+_PERFORMANCE: Final = f"{_SOL003}/VNFPerformanceManagement/definitions/SOL003VNFPerformanceManagement_def.yaml"
+_PERFORMANCE_NOTIFICATIONS: Final = (
+    f"{_SOL003}/VNFPerformanceManagementNotification/definitions/SOL003VNFPerformanceManagementNotification_def.yaml"
+)
 _FILE_BY_TYPE: Final = {
     "VnfInstance": _LCM,
     "VnfLcmOpOcc": _LCM,
@@ -54,6 +58,13 @@ _FILE_BY_TYPE: Final = {
     "AlarmNotification": _FAULT_NOTIFICATIONS,
     "AlarmClearedNotification": _FAULT_NOTIFICATIONS,
     "AlarmListRebuiltNotification": _FAULT_NOTIFICATIONS,
+    "PmJob": _PERFORMANCE,
+    "PmJobModifications": _PERFORMANCE,
+    "PerformanceReport": _PERFORMANCE,
+    "Threshold": _PERFORMANCE,
+    "ThresholdModifications": _PERFORMANCE,
+    "PerformanceInformationAvailableNotification": _PERFORMANCE_NOTIFICATIONS,
+    "ThresholdCrossedNotification": _PERFORMANCE_NOTIFICATIONS,
 }
 _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_instances(/[^/]+)?", "VnfInstance"),
@@ -64,14 +75,24 @@ _TYPE_BY_PATH: Final = (
     (r"/vnffm/v1/alarms(/[^/]+)?", "Alarm"),
     (r"/vnffm/v1/subscriptions(/[^/]+)?", "FmSubscription"),
     (r"/vnffm/(v1/)?api_versions", "ApiVersionInformation"),
+    (r"/vnfpm/v2/pm_jobs(/[^/]+)?", "PmJob"),
+    (r"/vnfpm/v2/pm_jobs/[^/]+/reports/[^/]+", "PerformanceReport"),
+    (r"/vnfpm/v2/thresholds(/[^/]+)?", "Threshold"),
+    (r"/vnfpm/(v2/)?api_versions", "ApiVersionInformation"),
     (r"/vnfpkgm/v[12]/subscriptions(/[^/]+)?", "PkgmSubscription"),
     (r"/vnfpkgm/v[12]/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
-_CHANGED: Final = {"VnfSnapshotInfo": "VnfSnapshotInfoModifications", "Alarm": "AlarmModifications"}
+_CHANGED: Final = {
+    "VnfSnapshotInfo": "VnfSnapshotInfoModifications",
+    "Alarm": "AlarmModifications",
+    "PmJob": "PmJobModifications",
+    "Threshold": "ThresholdModifications",
+}
 """The type that a PATCH answers with."""
 _JUDGED: Final = (
     "/vnflcm/v2/",
     "/vnffm/",
+    "/vnfpm/",
     "/vnfpkgm/v1/subscriptions",
     "/vnfpkgm/v2/subscriptions",
     "/vnfpkgm/v2/onboarded_vnf_packages",
@@ -156,6 +177,36 @@ def _deleted_configuration(definitions: Tree) -> None:
     config["additionalProperties"] = {"anyOf": [config["additionalProperties"], {"type": "null"}]}
 
 
+def _reports(definitions: Tree) -> None:
+    """``reports`` is a list (SOL003 6.5.2.7: 0..N)."""
+    properties = definitions["PmJob"]["properties"]
+    one = properties["reports"]
+    assert one["type"] == "object"
+    properties["reports"] = {"type": "array", "items": one}
+
+
+def _values(definitions: Tree) -> None:
+    """The file requires performanceValue but declares performanceValues, whose numbers it calls objects."""
+    entry = definitions["PerformanceReport"]["properties"]["entries"]["items"]
+    entry["required"].remove("performanceValue")
+    entry["required"].append("performanceValues")
+    value = entry["properties"]["performanceValues"]["items"]["properties"]["value"]
+    assert value.pop("type") == "object"
+
+
+def _value_of_crossing(definitions: Tree) -> None:
+    """The file calls a number an object."""
+    assert definitions["ThresholdCrossedNotification"]["properties"]["performanceValue"].pop("type") == "object"
+
+
+def _number_bounds(definitions: Tree) -> None:
+    """The file bounds each number by 1024, also periods in seconds; SOL003 has no bound."""
+    criteria = definitions["PmJobCriteria"]["properties"]
+    details = definitions["ThresholdCriteria"]["properties"]["simpleThresholdDetails"]["properties"]
+    for number in (criteria["collectionPeriod"], criteria["reportingPeriod"], details["hysteresis"]):
+        assert number.pop("maximum") == 1024
+
+
 _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
     _GENERAL: (
         _alternatives,
@@ -171,6 +222,8 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
         _without("VnfLcmOpOcc", "oneOf"),  # it requires one of two attributes; an ordinary occurrence has neither
         _without("IpOverEthernetAddressInfo", "oneOf"),  # meant for each of ipAddresses
     ),
+    _PERFORMANCE: (_reports, _values, _number_bounds),
+    _PERFORMANCE_NOTIFICATIONS: (_value_of_crossing,),
     _PACKAGES: (_package_alternatives, _checksum_of_images),
 }
 

@@ -37,12 +37,15 @@ PACKAGES_V2: Final = Api(
 """SOL003 V3.7.1 (2.4.0); what the earlier versions add to one another is in it."""
 FAULTS: Final = Api("/vnffm/v1", ("1.3.0", "1.5.0"), is_version_required=True, also_accepted=("1.4.0",))
 """SOL003 V3.3.1, as Tacker, and V3.7.1."""
-APIS: Final = (V1, V2, PACKAGES_V1, PACKAGES_V2, FAULTS)
+PERFORMANCE: Final = Api("/vnfpm/v2", ("2.1.0", "2.2.0"), is_version_required=True)
+"""SOL003 V3.3.1, as Tacker, and V3.7.1."""
+APIS: Final = (V1, V2, PACKAGES_V1, PACKAGES_V2, FAULTS, PERFORMANCE)
 ANNOUNCED: Final[Mapping[str, tuple[Api, ...]]] = {
     **{api.prefix: (api,) for api in APIS},
     "/vnflcm": (V1, V2),
     "/vnfpkgm": (PACKAGES_V1, PACKAGES_V2),
     "/vnffm": (FAULTS,),
+    "/vnfpm": (PERFORMANCE,),
 }
 """The APIs of each ``api_versions`` resource, by its prefix (SOL013 9.3); the longer prefixes first."""
 

@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_types import RegionId
 from kubevnfm_lcm_api.notifications.domain.callback import (
     Authentication,
+    CallbackRefused,
     CertificateRef,
     ParamsBasic,
     ParamsOauth2ClientCert,
@@ -36,7 +37,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import (
 )
 from kubevnfm_lcm_api.notifications.domain.change_types import OF_VNFS
 from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest
-from kubevnfm_lcm_api.notifications.subscriptions import CallbackRefused, Subscriptions
+from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
 
 _MANY: Final = f"{PREFIX}/subscriptions"
 _ONE: Final = f"{_MANY}/{{id}}"

@@ -37,6 +37,7 @@ from kubevnfm_lcm_api.notifications.domain.changes import CHANGE_ANNOUNCEMENTS, 
 from kubevnfm_lcm_api.notifications.domain.faults import FAULT_ANNOUNCEMENTS, about_vnf
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
+from kubevnfm_lcm_api.notifications.domain.performance import PERFORMANCE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     APIS,
     COLLECTION,
@@ -53,7 +54,12 @@ log = structlog.get_logger()
 NOTIFICATIONS: Final = "notifications"
 ANNOUNCED: Final = "told_events"  # a stored name: it stays
 """Marks of the events that are in all queues. They have their own collection: there are many more of them."""
-_OF_SOL: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS, **FAULT_ANNOUNCEMENTS}
+_OF_SOL: Final = {
+    **LIFECYCLE_ANNOUNCEMENTS,
+    **PACKAGE_ANNOUNCEMENTS,
+    **FAULT_ANNOUNCEMENTS,
+    **PERFORMANCE_ANNOUNCEMENTS,
+}
 _AT_ONCE: Final = 20
 _TOGETHER_AT_ONCE: Final = 200
 """For subscriptions that get changes together."""
@@ -403,7 +409,7 @@ class Notifications:
             subscription_id=entry.body["pendingFor"],
             notification_id=body["id"],
             notification_type=body["notificationType"],
-            vnf_instance_id=body.get("vnfInstanceId") or about_vnf(body),
+            vnf_instance_id=body.get("vnfInstanceId") or body.get("objectInstanceId") or about_vnf(body),
             vnf_pkg_id=body.get("vnfPkgId", ""),
             vnf_lcm_op_occ_id=body.get("vnfLcmOpOccId", ""),
             operation_state=body.get("operationState", ""),

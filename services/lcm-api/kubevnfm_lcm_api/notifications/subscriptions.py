@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing
@@ -16,11 +16,11 @@ from kubevnfm_sol.access import SITE_MARK
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 
+from kubevnfm_lcm_api.notifications.checked_callbacks import CheckedCallbacks
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
-from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
+from kubevnfm_lcm_api.notifications.domain.callback import CallbackRefused, Subscriber
 from kubevnfm_lcm_api.notifications.domain.changes import ANY_CHANGE, OF_ONAP
 from kubevnfm_lcm_api.notifications.domain.subscription import (
-    APIS,
     COLLECTION,
     ONAP_INSTANCE,
     SEALED_ADDRESS,
@@ -36,10 +36,6 @@ _COUNTED: Final = 10_000
 """Pending notifications are counted up to here."""
 
 
-class CallbackRefused(VnfmError, code="callback-test-failed", title="Callback test failed"):
-    """The callback URI has failed the test of SOL003 (5.4.18.3.1: 422), or must not or cannot be called."""
-
-
 @dataclass(frozen=True)
 class DeliveryState:
     """The state of a subscription's deliveries."""
@@ -53,10 +49,16 @@ class Subscriptions:
     """Creates, finds and deletes subscriptions."""
 
     def __init__(
-        self, *, store: DocumentStore, subscriber: Subscriber, ring: KeyRing, clock: Clock, tests_callbacks: bool
+        self,
+        *,
+        store: DocumentStore,
+        subscriber: Subscriber,
+        ring: KeyRing,
+        clock: Clock,
+        callbacks: CheckedCallbacks,
     ) -> None:
         self._store, self._subscriber, self._ring, self._clock = store, subscriber, ring, clock
-        self._tests_callbacks = tests_callbacks
+        self._callbacks = callbacks
 
     async def seal_addresses(self) -> None:
         """Seal the addresses with a query that version 0.1.0 has stored in clear. At the start, before any filter is answered."""
@@ -86,24 +88,15 @@ class Subscriptions:
         ``by_caller``: the name of the caller; ``subscription_id``: None for a random one.
         Raises CallbackRefused, InvalidInput, AlreadyExists, Conflict.
         """
-        if request.authentication is not None:
-            request.authentication.check_addresses(self._ring)
         body = {
             **request.document(self._ring),
-            **stored_address(request.callback_uri, self._ring),
+            **await self._callbacks.checked(api, request.callback_uri, request.authentication),
             "id": subscription_id or new_id(),
             "apiVersion": api,
             "createdAt": rfc3339(self._clock.now()),
             "createdBy": by_caller,
             "keys": request.keys(),
         }
-        callback = callback_of(body)
-        # Before the test call, which would already reach an address that is not allowed (SSRF).
-        if (obstacle := await self._subscriber.obstacle(callback)) is not None:
-            raise CallbackRefused(obstacle)
-        is_tested = self._tests_callbacks and APIS[api].version is not None
-        if is_tested and (trouble := await self._subscriber.test(callback)) is not None:
-            raise CallbackRefused(f"callbackUri: GET should answer 204, but {trouble}")
         # A site file replaces a subscription by one with another content, before it deletes the former one.
         content = {name: body.get(name) for name in ("callbackUri", "filter", "verbosity")}
         entry = site_entry(body.get("metadata"), SITE_MARK, "name", content=content)

@@ -24,6 +24,7 @@ from kubevnfm_worker.worker import CommandWorker
 from kubevnfm_lcm_api import site_entries
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
+from kubevnfm_lcm_api.notifications.checked_callbacks import CheckedCallbacks
 from kubevnfm_lcm_api.notifications.counts import DeliveryMetrics
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, Notifications
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
@@ -32,6 +33,7 @@ from kubevnfm_lcm_api.notifications.event_feed import EventFeed
 from kubevnfm_lcm_api.notifications.event_log import EventLog
 from kubevnfm_lcm_api.notifications.http import routes
 from kubevnfm_lcm_api.notifications.http.context import NotificationServices
+from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
 
@@ -64,6 +66,8 @@ class NotificationParts:
     services: NotificationServices
     notifications: Notifications
     log: EventLog
+    own_callbacks: OwnCallbacks
+    """Those of resources that are no subscriptions."""
 
     def add_to(self, app: web.Application) -> None:
         """Add the resources to the gateway."""
@@ -120,13 +124,13 @@ async def notification_parts(
         log = EventLog(store, clock)
         feed = EventFeed(log, clock)
         await stack.enter_async_context(feed.watching(backends.bus))
-        subscriptions = Subscriptions(
-            store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
-        )
+        checked = CheckedCallbacks(subscriber, ring, tests=settings.test_callbacks)
+        subscriptions = Subscriptions(store=store, subscriber=subscriber, ring=ring, clock=clock, callbacks=checked)
         await subscriptions.seal_addresses()
         await subscriptions.widen_types()
         async with background(
             delivered=repeat(notifications.remove_old, every_s=_FORGET_DELIVERIES_EVERY_S),
             events=repeat(log.remove_old, every_s=_FORGET_EVENTS_EVERY_S),
         ):
-            yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log)
+            own = OwnCallbacks(store, clock, checked)
+            yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log, own)

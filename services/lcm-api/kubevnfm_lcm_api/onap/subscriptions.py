@@ -20,8 +20,9 @@ from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.subscriptions import LONGEST_INTERVAL_S, SUBSCRIPTIONS
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
+from kubevnfm_lcm_api.notifications.domain.callback import CallbackRefused
 from kubevnfm_lcm_api.notifications.domain.changes import ChangeSubscriptionRequest, OnapForm
-from kubevnfm_lcm_api.notifications.subscriptions import CallbackRefused, Subscriptions
+from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
 from kubevnfm_lcm_api.onap.answers import NO_BODY, WRONG, ShownSubscription, listed
 from kubevnfm_lcm_api.onap.instances import name_of, vnf_named
 from kubevnfm_lcm_api.onap.plain import read_plain

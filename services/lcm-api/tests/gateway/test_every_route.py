@@ -37,6 +37,7 @@ def real(path: str) -> str:
         .replace("{revision}", "1")
         .replace("{operation}", "instantiate")
         .replace("{kind}", "none")
+        .replace("{reportId}", UNKNOWN)
     )
 
 
@@ -44,6 +45,7 @@ def headers_for(path: str, **more: str) -> dict[str, str]:
     return {
         **({"Version": "2.0.0"} if path.startswith(("/vnflcm/v2", "/vnfpkgm/v2")) else {}),
         **({"Version": "1.5.0"} if path.startswith("/vnffm/") else {}),
+        **({"Version": "2.2.0"} if path.startswith("/vnfpm/") else {}),
         **({"Authorization": f"Bearer {TOKEN}"} if path.startswith("/internal/") else {}),
         **more,
     }
@@ -105,8 +107,8 @@ async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as
 
 NOT_BUILT: Final = (
     f"/vnffm/v1/alarms/{UNKNOWN}/escalate",
-    "/vnfpm/v2/pm_jobs",
-    "/vnfpm/v2/thresholds",
+    "/vnfpm/v1/pm_jobs",
+    f"/vnfpm/v2/pm_jobs/{UNKNOWN}/reports",
     "/vnflcm/v1/vnf_snapshots",
     f"/vnflcm/v1/vnf_instances/{UNKNOWN}/create_snapshot",
     f"/vnflcm/v1/vnf_instances/{UNKNOWN}/change_vnfpkg",

@@ -50,6 +50,10 @@ PACKAGES_V2 = "/vnfpkgm/v2/vnf_packages"
         ("/vnffm/v1/subscriptions", "1.4.0", 200, "1.5.0"),
         ("/vnffm/v1/alarms", "2.0.0", 406, "1.5.0"),
         ("/vnffm/api_versions", None, 200, "1.5.0"),
+        ("/vnfpm/v2/pm_jobs", None, 400, "2.2.0"),
+        ("/vnfpm/v2/pm_jobs", "2.1.0", 200, "2.1.0"),
+        ("/vnfpm/v2/thresholds", "1.0.0", 406, "2.2.0"),
+        ("/vnfpm/v2/api_versions", None, 200, "2.2.0"),
         ("/vnflcm/v1/api_versions", "2.0.0", 200, "1.3.0"),
         ("/vnflcm/v2/api_versions", None, 200, "2.3.0"),
         ("/vnflcm/api_versions", None, 200, "2.3.0"),
@@ -83,6 +87,8 @@ async def test_the_requested_version_is_used_and_returned(
         ("/vnfpkgm/api_versions", "/vnfpkgm", ["1.0.0", "2.4.0"]),
         ("/vnffm/v1/api_versions", "/vnffm/v1", ["1.3.0", "1.5.0"]),
         ("/vnffm/api_versions", "/vnffm", ["1.3.0", "1.5.0"]),
+        ("/vnfpm/v2/api_versions", "/vnfpm/v2", ["2.1.0", "2.2.0"]),
+        ("/vnfpm/api_versions", "/vnfpm", ["2.1.0", "2.2.0"]),
     ],
 )
 async def test_versions_are_announced(world: World, path: str, prefix: str, versions: list[str]) -> None:
@@ -174,7 +180,7 @@ async def test_a_method_that_is_not_defined_names_those_that_are(
 
 
 @pytest.mark.parametrize(
-    "path", ["/nowhere", "/vnfpm/v2/pm_jobs", "/vnflcm/v3/vnf_instances", f"{V2_LIST}/", "/vnflcm"]
+    "path", ["/nowhere", "/vnfpm/v1/pm_jobs", "/vnflcm/v3/vnf_instances", f"{V2_LIST}/", "/vnflcm"]
 )
 async def test_an_unknown_path_is_a_problem(world: World, path: str) -> None:
     (await world.call("GET", path)).problem(404)

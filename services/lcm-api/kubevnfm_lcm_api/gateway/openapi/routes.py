@@ -28,6 +28,8 @@ ROOT: Final = Document(
         "VNF snapshots",
         "Subscriptions",
         "Alarms",
+        "PM jobs",
+        "Thresholds",
         "Monitoring systems",
         "VNF packages",
         "VNF packages by VNFD",

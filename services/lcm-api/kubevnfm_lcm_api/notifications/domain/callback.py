@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 from urllib.parse import urlsplit
 
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_sol.base import SolRequest
@@ -105,6 +105,10 @@ def strongest(accepted: Sequence[str], *, has_certificate: bool) -> AuthType | N
     """Return the type of authentication to use; None if none of them is supported."""
     doable = (one for one in STRONGEST_FIRST if one in accepted and (has_certificate or one not in WITH_CERTIFICATE))
     return next(doable, None)
+
+
+class CallbackRefused(VnfmError, code="callback-test-failed", title="Callback test failed"):
+    """The callback URI has failed the test of SOL003 (5.4.18.3.1: 422), or must not or cannot be called."""
 
 
 @dataclass(frozen=True)

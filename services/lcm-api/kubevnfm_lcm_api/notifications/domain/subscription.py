@@ -38,13 +38,15 @@ class SubscribedApi:
     prefix: str
     version: str | None = None
     """The ``Version`` header of its notifications; None: it is no API of SOL, so its callbacks are not tested either."""
+    has_subscriptions: bool = True
+    """Whether callers subscribe; otherwise a resource has a callback of its own, and its notifications name no subscription."""
 
     def is_for(self, announcement: Announcement) -> bool:
         """Return whether subscriptions of this API have such announcements."""
         return announcement.is_change is (self.version is None)
 
 
-ApiName = Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "vnffm", "multicloud", "onap"]
+ApiName = Literal["v1", "v2", "vnfpkgm", "vnfpkgm-v2", "vnffm", "vnfpm", "multicloud", "onap"]
 """A subscription's ``apiVersion``."""
 APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "v1": SubscribedApi("/vnflcm/v1", "1.3.0"),
@@ -52,6 +54,7 @@ APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "vnfpkgm": SubscribedApi("/vnfpkgm/v1", "1.0.0"),
     "vnfpkgm-v2": SubscribedApi("/vnfpkgm/v2", "2.4.0"),
     "vnffm": SubscribedApi("/vnffm/v1", "1.5.0"),
+    "vnfpm": SubscribedApi("/vnfpm/v2", "2.2.0", has_subscriptions=False),
     "multicloud": SubscribedApi("/multicloud/v1"),
     "onap": SubscribedApi("/v1"),
 }
@@ -127,6 +130,8 @@ class Announcement:
     """No event names this one as the one that it ``follows``."""
     inner_links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Paths of the links of attributes that are resources themselves, below the root of all APIs."""
+    root_links: Mapping[str, str] = field(default_factory=dict)
+    """Paths of resources of other APIs that are concerned, below the root of all APIs."""
 
     def moment(self, published_at: str) -> str:
         """Return the notification's timeStamp."""
@@ -165,15 +170,22 @@ def notification(
     announcement: Announcement, subscription: JsonMapping, *, notification_id: str, time_stamp: str, root: str
 ) -> JsonObject:
     """Return the body that is posted, in the spelling and with the links of the API that was subscribed."""
-    links = {**announcement.links, "subscription": f"/subscriptions/{subscription['id']}"}
-    base = f"{root}{APIS[subscription['apiVersion']].prefix}"
+    api = APIS[subscription["apiVersion"]]
+    own, of_subscription = dict(announcement.links), {}
+    if api.has_subscriptions:
+        own["subscription"], of_subscription = (
+            f"/subscriptions/{subscription['id']}",
+            {"subscriptionId": subscription["id"]},
+        )
+    links = {name: f"{api.prefix}{path}" for name, path in own.items()}
+    links.update(announcement.root_links)
     body = {
         "id": notification_id,
         "notificationType": announcement.notification_type,
-        "subscriptionId": subscription["id"],
+        **of_subscription,
         "timeStamp": time_stamp,
         **announcement.attributes(subscription),
-        "_links": {name: {"href": f"{base}{path}"} for name, path in links.items()},
+        "_links": {name: {"href": f"{root}{path}"} for name, path in links.items()},
     }
     for name, inner in announcement.inner_links.items():
         body[name] = {**body[name], "_links": {each: {"href": f"{root}{path}"} for each, path in inner.items()}}

@@ -1,0 +1,1 @@
+"""The rules of performance management: metrics, what is measured, queries, periods and crossings."""

@@ -1,0 +1,194 @@
+"""Measures PM jobs, period by period, and makes their reports.
+
+The values of a period are stored first, under ids that follow from job and period; then one write moves the job on, with the reports
+that are complete and their events. A process that is killed in between repeats this: no value, report or event is made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.performance import PerformanceReported
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Op, Stored, by
+from kubevnfm_worker.outbox import Outbox
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
+from kubevnfm_lcm_api.performance.due import CLAIM, DUE, due_fields
+from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES, JobRecord
+from kubevnfm_lcm_api.performance.jobs import PmJobs
+from kubevnfm_lcm_api.performance.measuring import Measuring, Objects, Values
+
+log = structlog.get_logger()
+
+_AT_ONCE: Final = 100
+"""Periods that are asked for together, after a pause."""
+_AGAIN: Final = BackOff(first_s=2.0, longest_s=60.0)
+_LATE: Final = "not measured in time: Prometheus did not answer"
+
+
+@dataclass(frozen=True)
+class JobWork:
+    """The work of PM jobs (`due.Work`)."""
+
+    store: DocumentStore
+    outbox: Outbox
+    clock: Clock
+    jobs: PmJobs
+    measuring: Measuring
+    catch_up: timedelta
+    reports_kept: int
+
+    async def measure(self, stored: Stored, claim: str) -> None:
+        """Measure the periods of a job that have ended. Raises StoreUnavailable."""
+        job = JobRecord.from_stored(stored)
+        now = self.clock.now()
+        upto = job.periods.ended(now - self.jobs.measured_after)
+        late = max(job.measured, min(upto, job.periods.ended(now - self.catch_up)))
+        if late > job.measured:
+            await self._store_late(job, late)
+        numbers = range(late + 1, min(upto, late + _AT_ONCE) + 1)
+        internal = stored.body["internal"]
+        fields: JsonObject
+        if numbers and internal["sources"]:
+            objects = Objects(job.object_type, job.instance_ids, job.sub_ids, job.wanted)
+            times = [job.periods.end(each) for each in numbers]
+            try:
+                values = await self.measuring.values(objects, internal, times, job.periods.collection_s)
+            except MeasurerUnavailable:
+                failures = internal.get("failures", 0) + 1
+                again = due_fields(self.clock, now + timedelta(seconds=_AGAIN.after(failures)))
+                fields = {**again, "internal/failures": failures}
+                await self._move(job, claim, late, fields, is_over=job.periods.is_over(late))
+                return
+            if not values.exist:
+                log.info("pm_job_ended", pm_job_id=job.id, reason="its VNF instances do not exist any more")
+                await self._move(job, claim, numbers[-1], {}, is_over=True)
+                return
+            for index, number in enumerate(numbers):
+                await self._store_sample(job, number, values, index)
+        last = numbers[-1] if numbers else late
+        next_at = job.periods.end(last + 1) + self.jobs.measured_after
+        fields = {**due_fields(self.clock, next_at), "internal/failures": 0}
+        await self._move(job, claim, last, fields, is_over=job.periods.is_over(last))
+
+    # --- values ---------------------------------------------------------------------------------------------------------
+
+    async def _store_late(self, job: JobRecord, late: int) -> None:
+        """Store that the periods up to this one are not asked for any more."""
+        begin, end = job.periods.end(job.measured), job.periods.end(late)
+        gap = {"from": rfc3339(begin), "to": rfc3339(end), "reason": _LATE}
+        # In each report that has a part of it.
+        for number in {*job.periods.report_ends(job.measured, late), late}:
+            await self._insert(
+                job, f"late-{number}", {"at": rfc3339(job.periods.end(number)), "values": [], "gap": gap}
+            )
+
+    async def _store_sample(self, job: JobRecord, number: int, values: Values, index: int) -> None:
+        found = values.by_time.get(index, {})
+        at = job.periods.end(number)
+        shown = [
+            {"instance": instance_id, **({"part": part} if part is not None else {}), "metric": metric, "value": value}
+            for (metric, (instance_id, part)), value in sorted(found.items(), key=_key)[: job.most_values]
+        ]
+        reasons = list(values.without)
+        if len(found) > job.most_values:
+            reasons.append(
+                f"{len(found) - job.most_values} values beyond the {job.most_values} of a period are left out"
+            )
+        if missing := [each.name for each in job.wanted if not any(metric == each.name for metric, _ in found)]:
+            reasons.append(f"there is no value of {', '.join(missing)}")
+        body: JsonObject = {"at": rfc3339(at), "values": shown}
+        if reasons:
+            begin = rfc3339(job.periods.end(number - 1))
+            body["gap"] = {"from": begin, "to": rfc3339(at), "reason": "; ".join(reasons)[:2000]}
+        await self._insert(job, str(number), body)
+
+    async def _insert(self, job: JobRecord, name: str, body: JsonObject) -> None:
+        try:
+            await self.store.insert(SAMPLES, derived_id("pm-sample", job.id, name), {"jobId": job.id, **body})
+        except AlreadyExists:
+            return  # stored before a crash
+
+    # --- the job --------------------------------------------------------------------------------------------------------
+
+    async def _move(self, job: JobRecord, claim: str, last: int, fields: JsonObject, *, is_over: bool = False) -> None:
+        """Write how far the job is measured, with the reports that are complete by that, and their events."""
+        ends = job.periods.report_ends(job.measured, last)
+        now = self.clock.now()
+        fields = {**fields, "internal/measured": last}
+        events: list[Envelope[Message]] = []
+        reports: Sequence[JsonMapping] = ()
+        if ends:
+            await self.jobs.resources.follow(Stored(job.id, 0, job.body))
+            made = [self._report(job, each) for each in ends]
+            reports = [*self.jobs.reports(job.body), *made][-self.reports_kept :]
+            events = list(self._events(job, made))
+            internal = job.body["internal"]
+            fields |= {
+                "reports": list(reports),
+                "internal/shown": internal["shown"] + 1,
+                "internal/updatedAt": rfc3339(now),
+            }
+            fields["internal/lastEvent"] = {"id": events[-1].id, "at": rfc3339(now)}
+        unset = [DUE] if is_over else []
+        try:
+            await self.outbox.update(
+                COLLECTION,
+                job.id,
+                {name: value for name, value in fields.items() if name not in unset},
+                unset=unset,
+                where=Compare(CLAIM, Op.EQ, [claim]),
+                events=events,
+            )
+        except RevisionConflict:
+            return  # deleted, or claimed by another process
+        if ends:
+            log.info("pm_reported", pm_job_id=job.id, reports=len(ends))
+            old = AllOf([by(jobId=job.id), Compare("at", Op.LTE, [reports[0]["begin"]])])
+            await self.store.delete_many(SAMPLES, old)
+
+    def _report(self, job: JobRecord, end: int) -> JsonObject:
+        now = self.clock.now()
+        return {
+            "id": derived_id("pm-report", job.id, str(end)),
+            "readyTime": rfc3339(now),
+            "expiryTime": rfc3339(now + self.jobs.kept),
+            "begin": rfc3339(job.periods.end(job.periods.report_begin(end))),
+            "end": rfc3339(job.periods.end(end)),
+        }
+
+    def _events(self, job: JobRecord, reports: Sequence[JsonMapping]) -> Iterator[Envelope[Message]]:
+        before: JsonMapping | None = job.body["internal"].get("lastEvent")
+        at = rfc3339(self.clock.now())
+        for report in reports:
+            for instance_id in job.instance_ids:
+                chained = {} if before is None else {"follows": before["id"], "follows_at": before["at"]}
+                reported = PerformanceReported.model_validate(
+                    {
+                        "pm_job_id": job.id,
+                        "report_id": report["id"],
+                        "object_type": job.object_type,
+                        "vnf_instance_id": instance_id,
+                        "sub_object_instance_ids": job.sub_ids,
+                        **chained,
+                    }
+                )
+                event_id = derived_id("pm-event", report["id"], instance_id)
+                yield Envelope(data=reported, source=SOURCE, id=event_id, subject=instance_id)
+                before = {"id": event_id, "at": at}
+
+
+def _key(found: tuple[tuple[str, Any], float]) -> tuple[str, str, str]:
+    (metric, (instance_id, part)), _ = found
+    return instance_id, part or "", metric

@@ -1,0 +1,124 @@
+"""PM jobs and their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
+
+from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
+from kubevnfm_lcm_api.performance.domain.requests import MOST_PERIODS, CallbackPatch, CreatePmJobRequest
+from kubevnfm_lcm_api.performance.due import due_fields
+from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
+from kubevnfm_lcm_api.performance.resources import Resources, Shared
+
+_MOST_SAMPLES: Final = 10 * MOST_PERIODS
+"""Documents of one report: those of its periods, and those that were sent."""
+_LONGEST_REPORT: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class PmJobs:
+    """Creates, shows, changes and deletes PM jobs."""
+
+    on: Shared
+    measured_after: timedelta
+    """How long after the end of a period it is measured."""
+    kept: timedelta
+    """How long a report is kept."""
+    wake: Callable[[], None]
+    """Called when a job was made."""
+
+    @property
+    def resources(self) -> Resources:
+        """The common part of jobs and thresholds."""
+        return Resources(self.on, COLLECTION, "PM job")
+
+    async def create(self, request: CreatePmJobRequest) -> Stored:
+        """Check a request, test its callback, and store the job. Raises InvalidInput, Unprocessable, CallbackRefused."""
+        request.check()
+        criteria = request.criteria
+        ids = request.object_instance_ids
+        wanted_metrics(request.object_type, criteria.performance_metric, criteria.performance_metric_group, ids)
+        self._check_boundary(request)
+        body = await self.resources.drafted(request, ids)
+        # Whole seconds: a Prometheus is asked for moments of the job's own, which no rounding moves.
+        begin = self.on.clock.now().replace(microsecond=0)
+        body["criteria"] = {name: value for name, value in body["criteria"].items() if value != []}
+        due = due_fields(self.on.clock, begin + timedelta(seconds=criteria.collection_period) + self.measured_after)
+        body["internal"] |= {"begin": rfc3339(begin), "measured": 0, "dueAt": due["internal/dueAt"]}
+        stored = await self.on.store.insert(COLLECTION, body["id"], body)
+        await self.resources.follow(stored)
+        self.wake()
+        return stored
+
+    def _check_boundary(self, request: CreatePmJobRequest) -> None:
+        boundary = request.criteria.reporting_boundary
+        if boundary is None:
+            return
+        first = self.on.clock.now() + timedelta(seconds=request.criteria.collection_period)
+        if datetime.fromisoformat(boundary) < first:
+            reason = "a time after the end of the first collectionPeriod expected: nothing would be reported"
+            raise InvalidInput("criteria/reportingBoundary", reason)
+
+    async def get(self, job_id: str) -> Stored:
+        """Return a job. Raises NotFound."""
+        return await self.resources.get(job_id)
+
+    async def modify(self, job_id: str, patch: CallbackPatch, *, check: Callable[[Stored], None]) -> Stored:
+        """Change where notifications go. Raises as `Resources.modify` does."""
+        return await self.resources.modify(job_id, patch, check=check)
+
+    async def delete(self, job_id: str) -> None:
+        """Delete a job with its reports. Raises NotFound."""
+        await self.resources.delete(job_id)
+        await self.on.store.delete_many(SAMPLES, by(jobId=job_id))
+
+    # --- reports ------------------------------------------------------------------------------------------------------
+
+    async def report(self, job_id: str, report_id: str) -> JsonObject:
+        """Return a PerformanceReport. Raises NotFound."""
+        stored = await self.get(job_id)
+        report = next((each for each in self.reports(stored.body) if each["id"] == report_id), None)
+        if report is None:
+            raise NotFound(f"report {report_id} of PM job {job_id} does not exist")
+        times = [Compare("at", Op.GT, [report["begin"]]), Compare("at", Op.LTE, [report["end"]])]
+        query = Query(AllOf([by(jobId=job_id), *times]), sort=Sort("at"), limit=_MOST_SAMPLES)
+        samples = [each.body for each in await self.on.store.find(SAMPLES, query)]
+        shown: JsonObject = {"entries": list(_entries(stored.body["objectType"], samples))}
+        if gaps := [each["gap"] for each in samples if "gap" in each]:
+            shown["metadata"] = {"gaps": gaps}
+        return shown
+
+    def reports(self, job: JsonMapping) -> Sequence[JsonMapping]:
+        """Return the reports of a job that have not expired."""
+        now = rfc3339(self.on.clock.now())
+        return [each for each in job.get("reports", ()) if each["expiryTime"] > now]
+
+    async def remove_old(self) -> None:
+        """Remove the values of reports that have expired, and callbacks without their job. Raises StoreUnavailable."""
+        before = rfc3339(self.on.clock.now() - self.kept - _LONGEST_REPORT)
+        await self.on.store.delete_many(SAMPLES, Compare("at", Op.LT, [before]))
+
+
+def _entries(object_type: str, samples: Sequence[JsonMapping]) -> Iterator[JsonObject]:
+    """Yield the entries of a report: the values of each metric and object, in the order of their times."""
+    found: dict[tuple[str, str | None, str], list[JsonObject]] = {}
+    for sample in samples:
+        for each in sample["values"]:
+            key = (each["instance"], each.get("part"), each["metric"])
+            found.setdefault(key, []).append({"timeStamp": each.get("at", sample["at"]), "value": each["value"]})
+    for (instance_id, part, metric), values in sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or "")):
+        yield {
+            "objectType": object_type,
+            "objectInstanceId": instance_id,
+            **({"subObjectInstanceId": part} if part is not None else {}),
+            "performanceMetric": metric,
+            "performanceValues": sorted(values, key=lambda each: str(each["timeStamp"])),
+        }

@@ -1,0 +1,123 @@
+"""Measures objects: asks the measurers, and assigns the values to objects and periods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_sol.performance import ObjectType
+from kubevnfm_store.port import DocumentStore
+
+from kubevnfm_lcm_api.performance.domain.measured_objects import Measured, measured
+from kubevnfm_lcm_api.performance.domain.metrics import OF_POINTS, Wanted
+from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, Measurer, MeasurerUnavailable
+from kubevnfm_lcm_api.performance.domain.queries import Span, Target, of_whole, questions
+from kubevnfm_lcm_api.performance.resources import read_instances
+from kubevnfm_lcm_api.performance.sources import Sources
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects of a measurement, and its metrics."""
+
+    object_type: ObjectType
+    instance_ids: Sequence[str]
+    sub_ids: Sequence[str]
+    wanted: Sequence[Wanted]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an instance has one value, and not each of its parts."""
+        return self.object_type == "Vnf" and not self.sub_ids
+
+
+@dataclass
+class Values:
+    """The results of a measurement."""
+
+    by_time: dict[int, dict[tuple[str, Target], float]] = field(default_factory=dict)
+    """By number of the time, then by metric and object."""
+    without: list[str] = field(default_factory=list)
+    """Why values are missing: one sentence each."""
+    exist: bool = True
+    """Whether any of the instances exists."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measures."""
+
+    store: DocumentStore
+    sources: Sources
+    scrape_s: float
+
+    async def values(self, objects: Objects, internal: JsonMapping, times: Sequence[datetime], step_s: int) -> Values:
+        """Return the values at these times, each over the ``step_s`` before it, which is their distance as well.
+
+        ``internal``: names the measurers. Raises MeasurerUnavailable.
+        """
+        infos = await read_instances(self.store, objects.instance_ids)
+        values = Values(exist=bool(infos))
+        what = measured(objects.object_type, [(each, infos.get(each)) for each in objects.instance_ids])
+        values.without += what.without
+        failure: VnfmError | None = None
+        for address, measurer in self.sources.measurers(internal):
+            try:
+                await self._ask(measurer, objects, what, times, step_s, values)
+            except (MeasurerUnavailable, MeasurementRefused) as error:
+                failure = error
+                self.sources.failed(address, error)
+            else:
+                self.sources.answered(address)
+                return values
+        if isinstance(failure, MeasurerUnavailable):
+            raise failure
+        if failure is not None:
+            values.without.append(str(failure))
+        return values
+
+    async def _ask(
+        self,
+        measurer: Measurer,
+        objects: Objects,
+        what: Measured,
+        times: Sequence[datetime],
+        step_s: int,
+        values: Values,
+    ) -> None:
+        span = Span(step_s, max(1, ceil(self.scrape_s)))
+        begin = times[0].timestamp()
+        values.by_time.clear()
+        for wanted in objects.wanted:
+            found: dict[int, dict[Target, list[float]]] = {}
+            for question in questions(wanted, what, span, objects.sub_ids):
+                for series in await measurer.query_range(question.text, start=times[0], end=times[-1], step_s=step_s):
+                    target = question.target(series.labels)
+                    if target is None:
+                        continue
+                    for at, value in series.values:
+                        of_target = found.setdefault(round((at - begin) / step_s), {}).setdefault(target, [])
+                        if not of_target or question.is_sum:
+                            of_target.append(value)
+            for number, by_target in found.items():
+                values.by_time.setdefault(number, {}).update(_joined(wanted, objects, by_target))
+
+
+def _joined(
+    wanted: Wanted, objects: Objects, by_target: Mapping[Target, Sequence[float]]
+) -> Mapping[tuple[str, Target], float]:
+    if wanted.metric.quantity in OF_POINTS:
+        return {(wanted.name, target): sum(values) for target, values in by_target.items()}
+    if not objects.is_whole:
+        return {(wanted.name, target): values[0] for target, values in by_target.items()}
+    by_instance: dict[str, list[float]] = {}
+    for (instance_id, _), values in by_target.items():
+        by_instance.setdefault(instance_id, []).append(values[0])
+    return {
+        (wanted.name, (instance_id, None)): of_whole(values, is_peak=wanted.metric.is_peak)
+        for instance_id, values in by_instance.items()
+    }

@@ -1,0 +1,164 @@
+"""The common part of PM jobs and thresholds: made after the test of their callback, shown, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import NotFound, Unprocessable
+from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.performance import ObjectType
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_store.port import DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Op, Stored
+
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.notifications.own_callbacks import ADDRESS, OwnCallbacks
+from kubevnfm_lcm_api.performance.domain.measured_objects import measured
+from kubevnfm_lcm_api.performance.domain.monitoring import read_monitoring
+from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch, CreatePmJobRequest, CreateThresholdRequest
+from kubevnfm_lcm_api.performance.sources import Sources
+
+SHOWN: Final = "internal/shown"
+"""The path of the number of changes that answers show: measuring alone does not change an entity tag."""
+_ADDRESS_NUMBER: Final = "internal/address"
+_POINTS: Final = ("VnfIntCp", "VnfExtCp")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The parts that both kinds of resources need."""
+
+    store: DocumentStore
+    clock: Clock
+    ring: KeyRing
+    callbacks: OwnCallbacks
+    sources: Sources
+    most: int
+    """The most resources of each kind."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The resources of one kind."""
+
+    on: Shared
+    collection: str
+    name: str
+    """In errors."""
+
+    async def drafted(
+        self, request: CreatePmJobRequest | CreateThresholdRequest, instance_ids: Sequence[str]
+    ) -> JsonObject:
+        """Return the document to store of a request, with its callback tested. Raises InvalidInput, Unprocessable, CallbackRefused."""
+        monitoring = read_monitoring(request.metadata)
+        sources = self.on.sources.chosen(monitoring)
+        place = "objectInstanceIds" if isinstance(request, CreatePmJobRequest) else "objectInstanceId"
+        infos = await read_instances(self.on.store, instance_ids)
+        for index, each in enumerate(instance_ids):
+            if each not in infos:
+                where = f"{place}[{index}]" if isinstance(request, CreatePmJobRequest) else place
+                raise Unprocessable(where, "no such VNF instance")
+        for index, sub_id in enumerate(request.sub_object_instance_ids or ()):
+            if not _has_part(request.object_type, instance_ids[0], infos[instance_ids[0]], sub_id):
+                reason = f"no such part of the VNF instance for objectType {request.object_type}"
+                raise Unprocessable(f"subObjectInstanceIds[{index}]", reason)
+        if await self.on.store.count(self.collection, AllOf(), limit=self.on.most) >= self.on.most:
+            raise Unprocessable("", f"there are {self.on.most} {self.name}s, the most (setting pm_most_jobs)")
+        address = await self.on.callbacks.checked(request.callback_uri, request.authentication)
+        now = rfc3339(self.on.clock.now())
+        document = request.document(self.on.ring)
+        metadata = {"metadata": monitoring.metadata} if monitoring.metadata else {}
+        return {
+            **{name: value for name, value in document.items() if name != "metadata"},
+            **metadata,
+            **address,
+            "id": new_id(),
+            "createdAt": now,
+            "internal": {"updatedAt": now, "shown": 1, "address": 1, "sources": sources},
+        }
+
+    async def get(self, resource_id: str) -> Stored:
+        """Return one. Raises NotFound."""
+        stored = await self.on.store.get(self.collection, resource_id)
+        if stored is None:
+            raise NotFound(f"{self.name} {resource_id} does not exist")
+        return stored
+
+    async def modify(self, resource_id: str, patch: CallbackPatch, *, check: Callable[[Stored], None]) -> Stored:
+        """Change where notifications go; ``check`` raises if the caller has seen another state.
+
+        Raises NotFound, PreconditionFailed, CallbackRefused, InvalidInput.
+        """
+        while True:
+            stored = await self.get(resource_id)
+            check(stored)
+            internal = stored.body["internal"]
+            address = await self._patched(stored, patch)
+            own = {
+                "internal/updatedAt": rfc3339(self.on.clock.now()),
+                SHOWN: internal["shown"] + 1,
+                _ADDRESS_NUMBER: internal["address"] + 1,
+            }
+            unset = [name for name in ADDRESS if name not in address]
+            # Not by the revision, which measuring changes too.
+            unchanged = Compare(SHOWN, Op.EQ, [internal["shown"]])
+            try:
+                changed = await self.on.store.update(
+                    self.collection, resource_id, {**address, **own}, unset=unset, where=unchanged
+                )
+            except RevisionConflict:
+                continue
+            await self.follow(changed)
+            return changed
+
+    async def _patched(self, stored: Stored, patch: CallbackPatch) -> JsonObject:
+        """Return the attributes of the callback after a change; what is not named stays, also if it is not shown."""
+        present = {name: stored.body[name] for name in ADDRESS if name in stored.body}
+        wants_uri = "callback_uri" in patch.model_fields_set
+        wants_login = "authentication" in patch.model_fields_set
+        return await self.on.callbacks.changed(
+            present,
+            uri=patch.callback_uri if wants_uri else None,
+            authentication=patch.authentication,
+            keeps_authentication=not wants_login,
+        )
+
+    async def follow(self, stored: Stored) -> None:
+        """Have notifications go where the resource says."""
+        await self.on.callbacks.follow(stored.id, stored.body, stored.body["internal"]["address"])
+
+    async def exists(self, resource_id: str) -> bool:
+        """Return whether there is such a resource."""
+        return await self.on.store.get(self.collection, resource_id) is not None
+
+    async def delete(self, resource_id: str) -> None:
+        """Delete it with its callback. Raises NotFound."""
+        if not await self.on.store.delete(self.collection, resource_id):
+            raise NotFound(f"{self.name} {resource_id} does not exist")
+        await self.on.callbacks.remove(resource_id)
+
+
+async def read_instances(store: DocumentStore, instance_ids: Sequence[str]) -> Mapping[str, InstantiatedVnfInfo | None]:
+    """Return the instances that exist, by id; None for one that is not instantiated."""
+    found = await store.get_many(INSTANCES, instance_ids)
+    return {
+        each.id: InstantiatedVnfInfo.model_validate(info)
+        if (info := each.body.get("instantiatedVnfInfo")) is not None
+        else None
+        for each in found
+    }
+
+
+def _has_part(object_type: ObjectType, instance_id: str, info: InstantiatedVnfInfo | None, sub_id: str) -> bool:
+    if info is None:
+        return False
+    found = measured(object_type, [(instance_id, info)])
+    if object_type not in _POINTS:
+        return any(each.id == sub_id for each in found.vnfcs)
+    # Which interfaces pods have is only known where they are measured.
+    return any(each.id == sub_id for each in found.points) or any(each.pod is not None for each in found.vnfcs)

@@ -1,0 +1,77 @@
+"""The systems that measure a job or threshold: the site's Prometheus, or those that its request names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+import structlog
+from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules
+from kubevnfm_kit.errors import Unprocessable, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
+
+from kubevnfm_lcm_api.performance.domain.monitoring import Monitoring
+from kubevnfm_lcm_api.performance.domain.ports import Measurer, MeasurerUnavailable
+
+log = structlog.get_logger()
+
+SITE: Final = "site"
+_MOST_OUTAGES: Final = 1000
+
+
+@dataclass
+class Sources:
+    """Finds the measurers."""
+
+    site: Measurer | None
+    """None: the settings name none."""
+    named: Callable[[str], Measurer]
+    """Returns the measurer at an address that a request names; its connections follow the address rules."""
+    rules: AddressRules
+    _away: set[str] = field(default_factory=set)
+    """Those that did not answer the last time."""
+
+    def chosen(self, monitoring: Monitoring) -> list[str]:
+        """Return the addresses to ask, the first one that answers counts; ``site`` for that of the settings. Raises Unprocessable.
+
+        None for a request that is monitored from outside: values come to its webhook.
+        """
+        for url in (*monitoring.own_urls, *(() if self.site is not None else monitoring.reload_urls)):
+            host = urlsplit(url).hostname or ""
+            is_address = ":" in host or host.replace(".", "").isdigit()
+            if is_address and not self.rules.admits(host):
+                raise Unprocessable("metadata/monitoring/targetsInfo", str(AddressNotAllowed()))
+        if monitoring.own_urls:
+            return list(monitoring.own_urls)
+        if self.site is not None:
+            return [SITE]
+        if not monitoring.is_given:
+            raise Unprocessable(
+                "metadata/monitoring", "expected, because no Prometheus is configured (setting prometheus_url)"
+            )
+        return list(monitoring.reload_urls)
+
+    def measurers(self, internal: JsonMapping) -> Sequence[tuple[str, Measurer]]:
+        """Return the measurers of a stored job or threshold, each with its address."""
+        found = [(each, self.site if each == SITE else self.named(each)) for each in internal["sources"]]
+        return [(each, measurer) for each, measurer in found if measurer is not None]
+
+    def answered(self, address: str) -> None:
+        """Note that one answers: the end of an outage has a line in the log."""
+        if address in self._away:
+            self._away.discard(address)
+            log.info("prometheus_answers_again", address=_shown(address))
+
+    def failed(self, address: str, error: VnfmError) -> None:
+        """Note that one does not answer: the beginning of an outage has a line in the log."""
+        if address not in self._away and len(self._away) < _MOST_OUTAGES:
+            self._away.add(address)
+            is_away = isinstance(error, MeasurerUnavailable)
+            event = "prometheus_does_not_answer" if is_away else "prometheus_refuses_query"
+            log.warning(event, address=_shown(address), reason=str(error))
+
+
+def _shown(address: str) -> str:
+    return urlsplit(address).hostname or address

@@ -1,0 +1,99 @@
+"""Measures thresholds, and hands on their crossings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_events.performance import ThresholdCrossed
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.performance.domain.metrics import read_metric
+from kubevnfm_lcm_api.performance.domain.ports import Crossing, MeasurerUnavailable, OnCrossing
+from kubevnfm_lcm_api.performance.due import due_fields
+from kubevnfm_lcm_api.performance.measuring import Measuring, Objects
+from kubevnfm_lcm_api.performance.thresholds import Thresholds
+
+log = structlog.get_logger()
+
+_AGAIN: Final = BackOff(first_s=5.0, longest_s=120.0)
+_HAND_ON_AGAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class ThresholdWork:
+    """The work of thresholds (`due.Work`)."""
+
+    clock: Clock
+    thresholds: Thresholds
+    measuring: Measuring
+    measured_after: timedelta
+    period_s: int
+
+    async def measure(self, stored: Stored, claim: str) -> None:
+        """Measure a threshold. Raises StoreUnavailable."""
+        body, internal = stored.body, stored.body["internal"]
+        instance_id = body["objectInstanceId"]
+        wanted = read_metric(body["objectType"], body["criteria"]["performanceMetric"], [instance_id], "")
+        objects = Objects(body["objectType"], [instance_id], body.get("subObjectInstanceIds", ()), [wanted])
+        now = self.clock.now()
+        at = (now - self.measured_after).replace(microsecond=0)
+        fields = {**due_fields(self.clock, now + timedelta(seconds=self.period_s)), "internal/failures": 0}
+        values = {}
+        if internal["sources"]:
+            try:
+                found = await self.measuring.values(objects, internal, [at], self.period_s)
+            except MeasurerUnavailable:
+                failures = internal.get("failures", 0) + 1
+                pause_s = max(self.period_s, _AGAIN.after(failures))
+                again = due_fields(self.clock, now + timedelta(seconds=pause_s))
+                fields = {**again, "internal/failures": failures}
+            else:
+                values = {part: value for (_, (_, part)), value in found.by_time.get(0, {}).items()}
+        try:
+            await self.thresholds.note(
+                stored.id, values, at, fields=fields, is_ours=lambda one: one.body["internal"].get("claim") == claim
+            )
+        except NotFound:
+            return  # deleted meanwhile
+
+
+@dataclass(frozen=True)
+class HandedCrossings:
+    """Hands each crossing to the one that acts on it, until it is accepted."""
+
+    thresholds: Thresholds
+    on_crossing: OnCrossing
+
+    async def hand_on(self, delivery: Delivery) -> Verdict:
+        """Hand on the crossing of an event."""
+        event = delivery.envelope.data
+        assert isinstance(event, ThresholdCrossed)
+        try:
+            threshold = await self.thresholds.get(event.threshold_id)
+            await self.on_crossing(
+                Crossing(
+                    id=delivery.envelope.id,
+                    threshold_id=event.threshold_id,
+                    direction=event.direction,
+                    metric=event.metric,
+                    value=event.value,
+                    at=event.measured_at,
+                    object_instance_id=event.vnf_instance_id,
+                    sub_object_instance_id=event.sub_object_instance_id,
+                    metadata=threshold.body.get("metadata", {}),
+                )
+            )
+        except NotFound as error:
+            log.info("crossing_not_handed_on", threshold_id=event.threshold_id, reason=str(error))
+        except VnfmError as error:
+            log.warning("crossing_not_handed_on", threshold_id=event.threshold_id, reason=str(error))
+            if error.retryable:
+                return Again(_HAND_ON_AGAIN_S)
+        return Ack()

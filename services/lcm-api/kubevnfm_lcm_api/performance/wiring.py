@@ -1,0 +1,132 @@
+"""The classes behind performance management."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients.outbound import AddressRules
+from kubevnfm_events import queues
+from kubevnfm_kit.http_client import HttpConnector
+from kubevnfm_kit.run import background, repeat
+from kubevnfm_kit.tls import client_context
+from kubevnfm_store.query import Index
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+
+from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
+from kubevnfm_lcm_api.performance import job_record, threshold_record
+from kubevnfm_lcm_api.performance.adapters.prometheus import PrometheusApi
+from kubevnfm_lcm_api.performance.domain.ports import Crossing, Measurer, OnCrossing
+from kubevnfm_lcm_api.performance.due import DUE, DueWork
+from kubevnfm_lcm_api.performance.http.resources import add_to
+from kubevnfm_lcm_api.performance.job_work import JobWork
+from kubevnfm_lcm_api.performance.jobs import PmJobs
+from kubevnfm_lcm_api.performance.measured import Measured
+from kubevnfm_lcm_api.performance.measuring import Measuring
+from kubevnfm_lcm_api.performance.resources import Shared
+from kubevnfm_lcm_api.performance.settings import PerformanceSettings
+from kubevnfm_lcm_api.performance.sources import Sources
+from kubevnfm_lcm_api.performance.threshold_work import HandedCrossings, ThresholdWork
+from kubevnfm_lcm_api.performance.thresholds import Thresholds
+
+OUTBOXES = (job_record.COLLECTION, threshold_record.COLLECTION)
+"""Collections whose documents carry messages to send."""
+INDEXES = {
+    job_record.COLLECTION: [Index(["createdAt"]), Index([DUE])],
+    job_record.SAMPLES: [Index(["jobId", "at"]), Index(["at"])],
+    threshold_record.COLLECTION: [Index(["createdAt"]), Index([DUE])],
+}
+_REMOVE_OLD_EVERY_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class PerformanceParts:
+    """The part of lcm-api that measures."""
+
+    jobs: PmJobs
+    thresholds: Thresholds
+    measured: Measured
+    crossings: HandedCrossings
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the resources to the gateway."""
+        add_to(app, self.jobs, self.thresholds)
+
+    async def start(self, bus: MessageBus) -> None:
+        """Consume the crossings, to hand them on."""
+        await bus.consume_events(queues.CROSSINGS.name, queues.CROSSINGS.patterns, self.crossings.hand_on)
+
+
+async def no_action(_: Crossing) -> None:
+    """Do nothing about a crossing beside its notification."""
+
+
+@asynccontextmanager
+async def performance_parts(
+    settings: PerformanceSettings,
+    backends: Backends,
+    *,
+    outbox: Outbox,
+    callbacks: OwnCallbacks,
+    session: aiohttp.ClientSession,
+    rules: AddressRules,
+    on_crossing: OnCrossing = no_action,
+) -> AsyncIterator[PerformanceParts]:
+    """Yield the parts; leaving the block ends the measuring.
+
+    ``session``, ``rules``: for calls to addresses that requests name.
+    """
+    store, clock = backends.store, backends.clock
+    async with AsyncExitStack() as stack:
+        site: Measurer | None = None
+        if settings.prometheus_url is not None:
+            tls = await stack.enter_async_context(client_context(settings.prometheus_tls))
+            own = aiohttp.ClientSession(connector=HttpConnector(ssl=tls), trust_env=False, auto_decompress=False)
+            await stack.enter_async_context(own)
+            site = PrometheusApi(own, settings.prometheus_url, _credentials(settings))
+        sources = Sources(site, lambda url: PrometheusApi(session, url), rules)
+        shared = Shared(store, clock, backends.key_ring, callbacks, sources, settings.pm_most_jobs)
+        measuring = Measuring(store, sources, settings.prometheus_scrape_s)
+        jobs_due, thresholds_due = asyncio.Event(), asyncio.Event()
+        after = timedelta(seconds=settings.prometheus_delay_s)
+        jobs = PmJobs(shared, after, timedelta(days=settings.pm_report_days), jobs_due.set)
+        thresholds = Thresholds(shared, outbox, thresholds_due.set)
+        of_jobs = JobWork(
+            store, outbox, clock, jobs, measuring, timedelta(seconds=settings.pm_catch_up_s), settings.pm_reports_kept
+        )
+        period_s = max(1, round(settings.threshold_period_s))
+        of_thresholds = ThresholdWork(clock, thresholds, measuring, after, period_s)
+        job_work = DueWork(store, clock, job_record.COLLECTION, of_jobs.measure, jobs_due)
+        threshold_work = DueWork(store, clock, threshold_record.COLLECTION, of_thresholds.measure, thresholds_due)
+
+        async def remove_old() -> None:
+            await jobs.remove_old()
+            await callbacks.remove_orphans(exists)
+
+        async def exists(resource_id: str) -> bool:
+            return await jobs.resources.exists(resource_id) or await thresholds.resources.exists(resource_id)
+
+        async with background(
+            pm_jobs=job_work.run(),
+            thresholds=threshold_work.run(),
+            old_reports=repeat(remove_old, every_s=_REMOVE_OLD_EVERY_S),
+        ):
+            measured = Measured(store, clock, jobs, thresholds)
+            yield PerformanceParts(jobs, thresholds, measured, HandedCrossings(thresholds, on_crossing))
+
+
+def _credentials(settings: PerformanceSettings) -> dict[str, str]:
+    password = settings.prometheus_password.get_secret_value()
+    if not password:
+        return {}
+    if settings.prometheus_user:
+        return {"Authorization": aiohttp.encode_basic_auth(settings.prometheus_user, password)}
+    return {"Authorization": f"Bearer {password}"}
