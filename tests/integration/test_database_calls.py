@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import COLLECTION as OPERATIONS
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
+from kubevnfm_lcm_api.tracing.export import TraceExport
 from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored, by
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
@@ -227,6 +228,9 @@ async def search_everything(world: World) -> None:
     silent = ExternalAlarms(store=world.store, alarms=unused, clock=SystemClock(), lost_after=timedelta(seconds=1))
     await silent.clear_lost()
     await search_as_rounds_of_alarms(world, instances)
+    day, later = timedelta(days=1), timedelta(days=2)
+    traces = TraceExport(world.store, unused, unused, SystemClock(), ratio=1.0, longest=day, settles=later)
+    await traces.send_due()
     for instance in instances:
         await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
         (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)

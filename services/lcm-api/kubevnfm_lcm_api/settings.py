@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.packages.artifact_settings import ArtifactSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.page.settings import PageSettings
 from kubevnfm_lcm_api.performance.settings import PerformanceSettings
+from kubevnfm_lcm_api.tracing.settings import TraceSettings
 from kubevnfm_lcm_api.webhooks.settings import WebhookSettings
 
 
@@ -35,6 +36,7 @@ class SubjectSettings(
     WebhookSettings,
     OnapSettings,
     PageSettings,
+    TraceSettings,
     VnfNetworkSettings,
 ):
     """The settings of the subjects; the single process has them too."""

@@ -62,6 +62,7 @@ from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.performance import wiring as performance
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import Siblings
+from kubevnfm_lcm_api.tracing.wiring import trace_export
 from kubevnfm_lcm_api.views.causes.classes import cause_class
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
@@ -342,6 +343,7 @@ async def _connected(
                 cause_of=cause_class,
             )
         )
+        await stack.enter_async_context(trace_export(settings, backends))
         fault_parts = await stack.enter_async_context(faults.fault_parts(
             settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
         ))  # fmt: skip

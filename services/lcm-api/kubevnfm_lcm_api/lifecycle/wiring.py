@@ -102,6 +102,7 @@ INDEXES = {
         Index(["vnfInstanceId", "startTime"]),
         Index(["internal/plan", "operationState", "startTime"]),
         Index(["internal/deadline"]),
+        Index(["internal/traceDue"]),
         Index(["internal/draft/vim/vim_id", "operationState"]),
         Index(["vnfInstanceId", revision.NUMBER], sparse=True),
     ],

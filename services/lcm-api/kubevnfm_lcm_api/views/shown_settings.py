@@ -31,6 +31,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "LifecycleSettings": "Life cycle",
     "OnapSettings": "ONAP",
     "PageSettings": "Web page",
+    "TraceSettings": "Traces",
     "VnfNetworkSettings": "Networks of VNFs",
     "ProcessSettings": "Process",
 }

@@ -71,6 +71,9 @@ class OccurrenceRecord(BaseModel):
     states: tuple[EnteredState, ...] = ()
     """The states before the present one: the newest `MOST_STATES` of them."""
 
+    trace_due: str | None = None
+    """When it ended, or when the next try to export its trace is due; None: it has not ended, or its trace was exported."""
+
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
         body = self.occ.document(ring)
@@ -98,6 +101,8 @@ class OccurrenceRecord(BaseModel):
             body["internal"]["traceparent"] = self.traceparent
         if self.states:
             body["internal"]["states"] = [each.model_dump(mode="json") for each in self.states]
+        if self.trace_due is not None:
+            body["internal"]["traceDue"] = self.trace_due
         if self.next_deadline is not None:
             # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
             body["internal"]["deadline"] = self.next_deadline
@@ -124,6 +129,7 @@ class OccurrenceRecord(BaseModel):
             granting=internal.get("granting"),
             traceparent=internal.get("traceparent", ""),
             states=internal.get("states", ()),
+            trace_due=internal.get("traceDue"),
         )
 
     def with_warnings(self, further: Sequence[RequestWarning]) -> Self:

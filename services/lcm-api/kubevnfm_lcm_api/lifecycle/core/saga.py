@@ -407,9 +407,15 @@ class Saga:
         """
         state = next_state(record.occ.operation_state, trigger)
         earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
-        return record.model_copy(update={"follows": state_event(record.occ), "states": record.kept_states}).with_occ(
+        entered = rfc3339(max(now, earliest))
+        facts = {
+            "follows": state_event(record.occ),
+            "states": record.kept_states,
+            "trace_due": entered if state in TERMINAL else None,
+        }
+        return record.model_copy(update=facts).with_occ(
             operation_state=state,
-            state_entered_time=rfc3339(max(now, earliest)),
+            state_entered_time=entered,
             is_cancel_pending=False,
             cancel_mode=None,
         )
