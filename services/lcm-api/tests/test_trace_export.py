@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from google.protobuf.json_format import Parse
+from google.protobuf.json_format import Parse  # type: ignore[import-untyped]  # it has no types
 from kubevnfm_kit.traces import TraceContext
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -47,7 +47,7 @@ class Receiver:
     authorization: set[str | None] = field(default_factory=set)
     spans: dict[str, Any] = field(default_factory=dict)
 
-    async def take(self, request: web.Request) -> web.Response:
+    async def receive(self, request: web.Request) -> web.Response:
         self.requests += 1
         self.authorization.add(request.headers.get("Authorization"))
         if self.status != 200:
@@ -74,14 +74,15 @@ def decoded(body: Any) -> ExportTraceServiceRequest:
             for name, each in value.items()
         }
 
-    return Parse(json.dumps(with_bytes(body)), ExportTraceServiceRequest())
+    message: ExportTraceServiceRequest = Parse(json.dumps(with_bytes(body)), ExportTraceServiceRequest())
+    return message
 
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     found = Receiver()
     app = web.Application()
-    app.router.add_post("/v1/traces", found.take)
+    app.router.add_post("/v1/traces", found.receive)
     async with TestServer(app) as server:
         found.url = str(server.make_url("/")).rstrip("/")
         yield found
@@ -240,11 +241,11 @@ async def test_a_caller_or_the_ratio_decides_but_failures_are_always_sent(site: 
 
 
 def test_settings_name_what_is_wrong_and_no_secret() -> None:
-    given = TraceSettings(otlp_endpoint="https://c:4318", otlp_headers="Authorization=Bearer%20x, X-Org=1")  # type: ignore[arg-type]  # as read from text
+    given = TraceSettings(otlp_endpoint="https://c:4318", otlp_headers="Authorization=Bearer%20x, X-Org=1")
     assert given.given_otlp_headers == {"Authorization": "Bearer x", "X-Org": "1"}
     for wrong in ("no-value", "a b=c", "A=x%0d%0aB: y"):
         with pytest.raises(ValidationError, match="otlp_headers: <name>=<value> expected") as error:
-            TraceSettings(otlp_headers=wrong)  # type: ignore[arg-type]  # as read from text
+            TraceSettings(otlp_headers=wrong)
         assert wrong not in str(error.value).partition("[type=")[0]
     for url in ("collector:4318", "http://user:pass@collector"):
         with pytest.raises(ValidationError, match="otlp_endpoint: an http or https URL"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final
 
+from callers.shown_trace import check_whole
 from callers.user import GRACEFUL, User, sample_body
 from clouds.holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, HeldLab, Hold
 from clouds.lab_process import LabControl
@@ -82,6 +83,8 @@ class Chaos:
                 await self.mend()
             view = await self.user.rest(operation, timeout_s=PATIENCE_S)
         assert view["state"] == "COMPLETED", json.dumps(view, indent=1)
+        trace = await self.user.call("GET", f"/kubevnfm/v1/operations/{operation}/trace")
+        check_whole(trace.must(200).json, view)
         return view
 
     async def build_cluster(self, target: str, holds: Sequence[Hold] = INSTANTIATE_CLUSTER) -> str:
