@@ -213,6 +213,19 @@ class InstanceTroubled(Event, kind="lcm.instance.troubled", by="lcm-api"):
     """The one which has had its problem for the longest time, and the reason; empty: all work."""
 
 
+class AutomaticReason(Facts):
+    """Why kubevnfm itself has begun an operation."""
+
+    trigger: str
+    """The kind of what has asked for it: ``alarm``, ``threshold``, ``auto-healing``, ``auto-scaling`` or ``server-notification``."""
+    trigger_id: str
+    """The id of the first fact that has asked for it."""
+    reason: ErrorText
+    """One sentence for a person."""
+    action_id: str
+    """The automatic action that was carried out by it."""
+
+
 class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """An operation occurrence entered a state (SOL003 5.6.2.2; the table is api.md 4.1)."""
 
@@ -233,6 +246,8 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     start_time: datetime | None = None
     """When the operation was accepted."""
     is_automatic_invocation: bool = False
+    automatic: AutomaticReason | None = None
+    """Set if `is_automatic_invocation`."""
     is_first: bool = False
     """The first state of the occurrence: its notification has status START."""
     follows: str = ""
@@ -255,6 +270,19 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """CREATE_SNAPSHOT and REVERT_TO_SNAPSHOT: the individual VNF snapshot."""
     change_metadata: dict[str, object] | None = None
     """``resourceChanges.metadata``: the objects that a FORCEFUL termination leaves, by ``kubevnfm_left``."""
+
+
+class AutomaticDecided(Event, kind="lcm.automatic.decided", by="lcm-api"):
+    """An automatic heal or scaling of a VNF instance has begun, was not done, or would have begun (trial)."""
+
+    action_id: str
+    vnf_instance_id: str
+    operation: Literal["HEAL", "SCALE"]
+    state: Literal["STARTED", "NOT_DONE", "TRIAL"]
+    reason: ErrorText = ""
+    """Why it was asked for; why it was not done."""
+    vnf_lcm_op_occ_id: str = ""
+    """STARTED: the operation."""
 
 
 class StepChanged(Event, kind="lcm.step.changed", by="lcm-api"):

@@ -53,6 +53,8 @@ FAULTS: Final = EventQueue(
 """The events after which an alarm may have to be raised or cleared."""
 CROSSINGS: Final = EventQueue("lcm-api.crossings", ("lcm.threshold.crossed",))
 """The crossings of thresholds after which an automatic operation may have to be started."""
+AUTOMATION: Final = EventQueue("lcm-api.automation", ("lcm.instance.deleted", "lcm.operation.changed"))
+"""The events after which automatic actions may continue."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications",
     (
@@ -80,6 +82,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     TROUBLES,
     FAULTS,
     CROSSINGS,
+    AUTOMATION,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -11,6 +11,7 @@ from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_lcm_api.automation.settings import AutomationSettings
 from kubevnfm_lcm_api.faults.settings import FaultSettings
 from kubevnfm_lcm_api.granting.settings import GrantSettings
 from kubevnfm_lcm_api.lifecycle.settings import LifecycleSettings
@@ -34,6 +35,7 @@ class SubjectSettings(
     FaultSettings,
     PerformanceSettings,
     WebhookSettings,
+    AutomationSettings,
     OnapSettings,
     PageSettings,
     TraceSettings,

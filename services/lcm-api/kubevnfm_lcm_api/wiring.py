@@ -24,8 +24,10 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.round_metrics import StoredCounts
 
+from kubevnfm_lcm_api.automation import wiring as automation
 from kubevnfm_lcm_api.faults import wiring as faults
 from kubevnfm_lcm_api.faults.counts import AlarmCounts
+from kubevnfm_lcm_api.faults.healing import HealedAlarms
 from kubevnfm_lcm_api.faults.http.view import AlarmSearch
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
@@ -73,7 +75,7 @@ from kubevnfm_lcm_api.views.vim_names import VimNames
 from kubevnfm_lcm_api.webhooks.wiring import webhook_parts
 
 SERVICE = "lcm-api"
-_SUBJECTS = (lifecycle, packages, notifications, faults, performance)
+_SUBJECTS = (lifecycle, packages, notifications, faults, performance, automation)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
 INDEXES: Final = {
     **lifecycle.INDEXES,
@@ -81,6 +83,7 @@ INDEXES: Final = {
     **notifications.INDEXES,
     **faults.INDEXES,
     **performance.INDEXES,
+    **automation.INDEXES,
     **idempotency.INDEXES,
     **group_record.INDEXES,
     **bundle_store.INDEXES,
@@ -96,6 +99,8 @@ class LcmApi:
 
     port: int
     """The port on which the gateway listens."""
+    automation: automation.AutomationParts
+    """Takes what asks for automatic operations."""
 
 
 _Subjects = tuple[
@@ -104,6 +109,7 @@ _Subjects = tuple[
     notifications.NotificationParts,
     faults.FaultParts,
     performance.PerformanceParts,
+    automation.AutomationParts,
 ]
 
 
@@ -187,7 +193,7 @@ async def lcm_api(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
             ) as port,
         ):
-            yield LcmApi(port)
+            yield LcmApi(port, subjects[5])
 
 
 def _sessions(settings: Settings, backends: Backends, openid: OpenId | None) -> StoredSessions:
@@ -347,9 +353,11 @@ async def _connected(
         fault_parts = await stack.enter_async_context(faults.fault_parts(
             settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
         ))  # fmt: skip
+        automating = _automation(settings, backends, outbox, lifecycle_parts, multicloud)
+        automation_parts = await stack.enter_async_context(automating)
         measuring = _measuring(settings, backends, outbox, notification_parts, session)
         performance_parts = await stack.enter_async_context(measuring)
-        yield lifecycle_parts, package_parts, notification_parts, fault_parts, performance_parts
+        yield lifecycle_parts, package_parts, notification_parts, fault_parts, performance_parts, automation_parts
 
 
 def _measuring(
@@ -366,4 +374,21 @@ def _measuring(
         callbacks=callbacks.own_callbacks,
         session=session,
         rules=settings.address_rules,
+    )
+
+
+def _automation(
+    settings: Settings,
+    backends: Backends,
+    outbox: Outbox,
+    lifecycle_parts: lifecycle.LifecycleParts,
+    multicloud: MultiCloudServices,
+) -> AbstractAsyncContextManager[automation.AutomationParts]:
+    return automation.automation_parts(
+        settings,
+        backends,
+        outbox=outbox,
+        on=lifecycle_parts.services.requests,
+        alarms=HealedAlarms(backends.store),
+        inventory=multicloud.inventory,
     )

@@ -52,6 +52,7 @@ from kubevnfm_kit.errors import (
     Unprocessable,
     VnfmError,
 )
+from kubevnfm_lcm_api.automation.wiring import AutomationParts
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import INDEXES, lcm_api
@@ -580,6 +581,7 @@ class World:
     health_checks: TwinHealthChecks
     inventory: GivenInventory
     logs: TwinLogs
+    automation: AutomationParts
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -818,6 +820,7 @@ async def lcm_world(
                     checks,
                     inventory,
                     logs,
+                    running.automation,
                 )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()

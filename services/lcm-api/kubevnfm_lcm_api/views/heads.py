@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import TERMINAL
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
@@ -33,6 +34,7 @@ def head_of(body: JsonMapping, root: str) -> JsonObject:
         "stateEnteredTime": body["stateEnteredTime"],
         **({"endTime": body["stateEnteredTime"]} if state in TERMINAL else {}),
         **({"error": body["error"]} if body.get("error") else {}),
+        **({"automatic": _reason(automatic)} if (automatic := body["internal"].get("automatic")) else {}),
         "_links": {
             "self": {"href": f"{root}/kubevnfm/v1/operations/{operation_id}"},
             "log": {"href": f"{root}/kubevnfm/v1/operations/{operation_id}/log"},
@@ -40,6 +42,10 @@ def head_of(body: JsonMapping, root: str) -> JsonObject:
             "vnfInstance": {"href": f"{root}/vnflcm/v2/vnf_instances/{body['vnfInstanceId']}"},
         },
     }
+
+
+def _reason(automatic: JsonMapping) -> JsonObject:
+    return {to_camel(name): value for name, value in automatic.items()}
 
 
 def found_of(

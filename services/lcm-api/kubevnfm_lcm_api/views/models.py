@@ -114,6 +114,19 @@ class Wait(Shown):
     """The tries without success so far."""
 
 
+class AutomaticReason(Shown):
+    """Why kubevnfm itself has begun an operation."""
+
+    trigger: Literal["alarm", "threshold", "auto-healing", "auto-scaling", "server-notification"]
+    """The kind of the fact that has asked for it."""
+    triggerId: str  # noqa: N815  # as it is on the wire
+    """The id of the first fact that has asked for it."""
+    reason: str
+    """One sentence."""
+    actionId: str  # noqa: N815  # as it is on the wire
+    """The automatic action that was carried out by it."""
+
+
 class OperationHead(Linked):
     """An operation in short."""
 
@@ -127,6 +140,8 @@ class OperationHead(Linked):
     stateEnteredTime: str  # noqa: N815  # as it is on the wire
     endTime: str | None = None  # noqa: N815  # as it is on the wire
     error: ProblemDetails | None = None
+    automatic: AutomaticReason | None = None
+    """Only of operations that kubevnfm itself has begun."""
     cause: Cause | None = None
     """Why it waits, has failed or is slow."""
     next: list[Next] | None = None

@@ -145,6 +145,7 @@ class Acceptance:
             start_time=now,
             vnf_instance_id=record.vnf.id,
             operation=operation,
+            is_automatic_invocation=asked.origin.automatic is not None,
             operation_params=dict(hide(asked.original, names)),
             vnf_snapshot_info_id=draft.vnf_snapshot_info_id,
         )
@@ -160,6 +161,7 @@ class Acceptance:
             facts=_facts(record, draft),
             is_reversible=draft.is_reversible,
             revision=_revision(record, draft, asked.origin),
+            automatic=asked.origin.automatic,
             traceparent=str(callers_trace() or ""),
         ).with_warnings((*draft.notes, *warnings))
         # A termination is never refused: it does without the machines.

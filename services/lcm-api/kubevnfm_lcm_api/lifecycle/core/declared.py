@@ -16,6 +16,10 @@ DECLARED: Final[Mapping[str, str]] = {
     "vnf_configurable_properties": "configurable_properties",
 }
 """The attribute of the VNFD's initial values by that of a request."""
+_OF_EACH_VNF: Final[Mapping[str, frozenset[str]]] = {
+    "vnf_configurable_properties": frozenset({"isAutohealEnabled", "isAutoscaleEnabled"})
+}
+"""The keys that SOL003 itself defines: kubevnfm heals and scales each VNF, whether or not its VNFD declares them."""
 
 
 class Declaring(Protocol):
@@ -40,6 +44,7 @@ def check_declared(name: str, given: Mapping[str, Any], vnf: VnfInstance, vnfd: 
     known = set(getattr(vnfd.initial_values, DECLARED[name])) | set(getattr(vnf, name))
     if flavour is not None:
         known |= set(getattr(flavour.initial_values, DECLARED[name]))
+    known |= _OF_EACH_VNF.get(name, frozenset())
     for key in given:
         if key not in known and key != SECRET_NAMES:
             declared = ", ".join(sorted(known)) or "none"

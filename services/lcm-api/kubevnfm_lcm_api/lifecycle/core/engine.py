@@ -499,8 +499,7 @@ def _log_change(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
     occ = after.occ
     if occ.operation_state is before.occ.operation_state:
         return
-    facts = {"operation": occ.operation.value, "vnf_instance_id": occ.vnf_instance_id, "operation_id": occ.id}
     if occ.operation_state in {OperationState.FAILED_TEMP, OperationState.FAILED} and occ.error is not None:
-        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **facts)
+        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **after.log_facts)
     else:
-        log.info("operation_changed", state=occ.operation_state.value, **facts)
+        log.info("operation_changed", state=occ.operation_state.value, **after.log_facts)

@@ -136,6 +136,7 @@ class Messages:
             state_entered_time=moment,
             start_time=datetime.fromisoformat(occ.start_time),
             is_automatic_invocation=occ.is_automatic_invocation,
+            automatic=record.automatic,
             is_first=is_first,
             follows=record.follows.id if record.follows is not None else "",
             follows_at=datetime.fromisoformat(record.follows.at) if record.follows is not None else None,

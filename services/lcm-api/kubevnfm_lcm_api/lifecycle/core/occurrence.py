@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from kubevnfm_events import ApiVersion
+from kubevnfm_events.lcm import AutomaticReason
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
@@ -66,6 +67,8 @@ class OccurrenceRecord(BaseModel):
     """The parts of the request that are not used; `occ` has the texts, as SOL003 does."""
     granting: Granting | None = None
     """The grant request and the NFVO's answers; None under the local policy."""
+    automatic: AutomaticReason | None = None
+    """Set if kubevnfm itself has begun it."""
     traceparent: str = ""
     """The span of the caller that has asked for it (W3C Trace Context); empty: the caller has named none."""
     states: tuple[EnteredState, ...] = ()
@@ -97,6 +100,8 @@ class OccurrenceRecord(BaseModel):
             body["internal"]["revision"] = self.revision.model_dump(mode="json", by_alias=True, exclude_none=True)
         if self.granting is not None:
             body["internal"]["granting"] = self.granting.document(ring)
+        if self.automatic is not None:
+            body["internal"]["automatic"] = self.automatic.model_dump(mode="json")
         if self.traceparent:
             body["internal"]["traceparent"] = self.traceparent
         if self.states:
@@ -127,6 +132,7 @@ class OccurrenceRecord(BaseModel):
             # Earlier versions have stored the texts alone.
             warnings=tuple(internal.get("warnings") or body.get("warnings") or ()),
             granting=internal.get("granting"),
+            automatic=internal.get("automatic"),
             traceparent=internal.get("traceparent", ""),
             states=internal.get("states", ()),
             trace_due=internal.get("traceDue"),
@@ -152,6 +158,18 @@ class OccurrenceRecord(BaseModel):
     def running(self) -> tuple[PlannedStep, ...]:
         """The steps that wait for a reply."""
         return tuple(step for step in self.steps if step.is_running)
+
+    @property
+    def log_facts(self) -> dict[str, str]:
+        """The facts that a line of the log about it has."""
+        facts = {
+            "operation": self.occ.operation.value,
+            "vnf_instance_id": self.occ.vnf_instance_id,
+            "operation_id": self.occ.id,
+        }
+        if self.automatic is None:
+            return facts
+        return {**facts, "trigger": self.automatic.trigger, "reason": self.automatic.reason}
 
     @property
     def ended_revision(self) -> EndedRevision | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kubevnfm_events import PackageRef
+from kubevnfm_events.lcm import AutomaticReason
 from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.base import SolType
@@ -39,6 +40,8 @@ class Origin:
     rollback_to: int | None = None
     occurrence_id: str | None = None
     """The id of the operation that it begins, if a repeat of the request has to find that; None: a random one."""
+    automatic: AutomaticReason | None = None
+    """Set if kubevnfm itself asks for the operation."""
 
 
 SOL003: Final = Origin()

@@ -58,6 +58,11 @@ class RequestServices:
         """Return the kind of an INSTANTIATED instance."""
         return next(kind for kind in self.kinds if kind.includes(record))
 
+    def check_supported(self, record: InstanceRecord, task: str) -> None:
+        """Raise TaskUnsupported if an INSTANTIATED instance does not support the task."""
+        if task not in record.internals.tasks:
+            raise TaskUnsupported(task, self.kind_of(record).why_unsupported(record, task))
+
     async def find(self, instance_id: str, task: str) -> tuple[VnfKind, UnderChange]:
         """Return the VNF that ``task`` changes.
 
@@ -66,9 +71,8 @@ class RequestServices:
         """
         stored, record = await self.read(instance_id)
         # 404 before 409: a task that the VNF never supports must not look like a temporary conflict.
-        is_instantiated = record.vnf.instantiation_state is InstantiationState.INSTANTIATED
-        if is_instantiated and task not in record.internals.tasks:
-            raise TaskUnsupported(task, self.kind_of(record).why_unsupported(record, task))
+        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
+            self.check_supported(record, task)
         await self.engine.check_free(record, InstantiationState.INSTANTIATED)
         if task != HEAL:
             check_stack_exists(record, task)

@@ -1,0 +1,1 @@
+"""Automatic healing and scaling: what asks for an operation is stored, and carried out as an ordinary operation."""

@@ -1,0 +1,1 @@
+"""The rules of automatic actions; no I/O."""

@@ -1,0 +1,1 @@
+"""The HTTP resources of automatic actions."""
