@@ -29,11 +29,12 @@ from kubevnfm_cli.progress import Operation
 from kubevnfm_cli.terminal import Screen
 from kubevnfm_cli.trees import tree_text
 from kubevnfm_cli.verbs import drift, top
+from kubevnfm_cli.verbs.trace import trace_text
 
 ID: Final = "00000000-0000-4000-8000-000000000000"
 COMMANDS: Final = (
     ("get", "vnf"), ("get", "op", "-o", "wide"), ("get", "pkg", "-o", "csv"), ("get", "vim", ID), ("get", "vnf", ID, "-o", "name"),
-    ("describe", "op", ID), ("describe", "vnf", ID), ("describe", "pkg", ID), ("why", ID), ("why", "vnf", "name"),
+    ("describe", "op", ID), ("describe", "vnf", ID), ("describe", "pkg", ID), ("why", ID), ("why", "vnf", "name"), ("trace", ID),
     ("wait", ID, "--timeout", "0s"), ("drift",), ("version",), ("doctor",), ("top",), ("heal", ID, "--dry-run"), ("terminate", ID), ("delete", "vim", "x"),
 )  # fmt: skip
 
@@ -170,6 +171,11 @@ NODE: Final[dict[str, Any]] = {
     "kind": "server", "type": "OS::Nova::Server", "name": "n" * 60, "state": "s", "health": "problem", "text": "t", "since": TIME, "count": 3,
     "addresses": ["a"], "place": "p", "nodeState": "Ready", "role": "r", "drift": {"reason": "r"},
 }  # fmt: skip
+SPAN: Final = {
+    "traceId": "t", "spanId": "s", "parentSpanId": "p", "name": "n", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "status": {"code": 2},
+    "attributes": [{"key": "kubevnfm.step.id", "value": {"stringValue": "s"}}, {"key": "error.type", "value": {"stringValue": "e"}}],
+}  # fmt: skip
+TRACE: Final = {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN, {**SPAN, "spanId": "c", "parentSpanId": "s"}]}]}]}
 
 
 def changed(value: Any) -> Iterator[Any]:
@@ -226,6 +232,8 @@ def test_rows_and_trees_of_any_shape_are_drawn() -> None:
     for node in changed(NODE):
         root = node if isinstance(node, dict) else {"children": node}
         assert "\x1b" not in tree_text(screen(), {**root, "children": [node, NODE]})
+    for trace in changed(TRACE):
+        assert "\x1b" not in trace_text(screen(), trace if isinstance(trace, dict) else {})
 
 
 @pytest.mark.parametrize(

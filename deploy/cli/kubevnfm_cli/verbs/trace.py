@@ -59,12 +59,13 @@ def trace_text(screen: Screen, body: JsonObject) -> str:
     wide = max(width_of(name) for name in names)
     lines = [f"trace {printable(rows[0].span.get('traceId'))}"]
     for row, name in zip(rows, names, strict=True):
-        mark, colour = _MARKS.get(part(row.span, "status", "code"), _MARKS[0])
+        code = part(row.span, "status", "code")
+        mark, colour = _MARKS.get(code if isinstance(code, int) else 0, _MARKS[0])
         took = f"{duration(row.ended - row.began)}{'…' if _attribute(row.span, 'kubevnfm.unfinished') else ''}"
         bar = _bar(row, first, last)
-        code = _attribute(row.span, "error.type")
+        error = _attribute(row.span, "error.type")
         line = f"{screen.paint(mark, colour)} {name}{' ' * (wide - width_of(name))}  {took:>8}  {screen.paint(bar, colour)}"
-        lines.append(f"{line}  {printable(code)}".rstrip() if code else line.rstrip())
+        lines.append(f"{line}  {printable(error)}".rstrip() if error else line.rstrip())
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, Literal
 
@@ -412,3 +413,38 @@ def test_a_stored_plan_is_read_as_it_was_written() -> None:
     assert [PlannedStep.model_validate(s.model_dump(mode="json", by_alias=True)) for s in steps] == list(steps)
     assert [SEQUENCES.step(step).title for step in steps] == ["Make make/0", "Make make/1", "Make make/2"]
     assert {step.state for step in steps} == {StepState.WAITING}
+
+
+def tries_kept(record: OccurrenceRecord) -> dict[str, list[int]]:
+    return {step.id: [each.number for each in step.attempts] for step in (*record.steps, *record.gone_steps)}
+
+
+def finding(draft: Draft, found: tuple[int, ...]) -> Draft:
+    return draft.model_copy(update={"found": found})
+
+
+def test_steps_that_a_repeated_reply_leaves_out_keep_their_attempts_and_continue_their_count() -> None:
+    """API-164: a node that is found, not found and found again."""
+    both, one = (0, 1), (0,)
+    fails = {
+        (name, state, number) for name, state in (("make/1", "STARTED"), ("make/0", "STOPPED")) for number in (1, 2)
+    }
+    world = started(GraphDraft(vnf_instance_id="inst-1", graph=((),), found=both), Random(1), frozenset(fails))
+    for found in (one, both):
+        world.ask("rollback")
+        assert world.state() is OperationState.FAILED_TEMP
+        world.record = SAGA.changed(world.record, partial(finding, found=found))
+        world.ask("retry")
+        assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in tries_kept(world.record).values())
+    assert world.state() is OperationState.COMPLETED
+    assert world.done == expected(draft_of(world.record))
+    assert tries_kept(world.record)["join/1"] == [1, 2, 3]
+    assert world.record.gone_steps == ()
+
+
+def test_the_newest_attempts_of_a_step_are_kept() -> None:
+    step = PlannedStep(id="a", kind="make", timeout_s=1.0)
+    for number in range(1, 41):
+        ended = {"state": StepState.FAILED, "ended_at": "2026-11-20T12:00:00.000Z", "earlier": step.kept_attempts}
+        step = step.model_copy(update={**ended, "attempt": number, "started_at": "2026-11-20T12:00:00.000Z"})
+    assert [each.number for each in step.attempts] == list(range(20, 41))

@@ -26,6 +26,8 @@ from kubevnfm_lcm_api.lifecycle.core.states import Task
 COLLECTION = "vnf_lcm_op_occs"
 MOST_STATES: Final = 20
 """An operation may be retried without a limit, and its record stays small."""
+MOST_GONE: Final = 100
+"""As many of the machines of earlier tries as matter to people."""
 PUBLIC: Final = Compare("internal/isInternal", Op.EQ, [False])
 """Finds those that are in lists."""
 
@@ -74,6 +76,8 @@ class OccurrenceRecord(BaseModel):
     states: tuple[EnteredState, ...] = ()
     """The states before the present one: the newest `MOST_STATES` of them."""
 
+    gone_steps: tuple[PlannedStep, ...] = ()
+    """The steps with attempts that a repeated reply has not added again: the newest `MOST_GONE` of them, for the trace."""
     trace_due: str | None = None
     """When it ended, or when the next try to export its trace is due; None: it has not ended, or its trace was exported."""
 
@@ -106,6 +110,11 @@ class OccurrenceRecord(BaseModel):
             body["internal"]["traceparent"] = self.traceparent
         if self.states:
             body["internal"]["states"] = [each.model_dump(mode="json") for each in self.states]
+        if self.gone_steps:
+            body["internal"]["goneSteps"] = [
+                step.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
+                for step in self.gone_steps
+            ]
         if self.trace_due is not None:
             body["internal"]["traceDue"] = self.trace_due
         if self.next_deadline is not None:
@@ -135,6 +144,7 @@ class OccurrenceRecord(BaseModel):
             automatic=internal.get("automatic"),
             traceparent=internal.get("traceparent", ""),
             states=internal.get("states", ()),
+            gone_steps=internal.get("goneSteps", ()),
             trace_due=internal.get("traceDue"),
         )
 

@@ -66,6 +66,7 @@ class Replanning:
                 "follows": before.follows,
                 "ending": before.ending,
                 "states": before.states,
+                "gone_steps": before.gone_steps,
             }
         )
         document = record.document(self.ring)

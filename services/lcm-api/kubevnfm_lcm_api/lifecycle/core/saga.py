@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core import problems
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.messages import Messages
-from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.occurrence import MOST_GONE, OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepState, ready, undoable
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES, Sequences
 from kubevnfm_lcm_api.lifecycle.core.states import CancelPending, RollbackUnsupported, Task, allowed_tasks, next_state
@@ -163,7 +163,7 @@ class Saga:
             )
         )
         trace = str(operation_span(record))  # it follows from the operation
-        changes = {"is_internal": True, "steps": steps, "traceparent": trace, "states": ()}
+        changes = {"is_internal": True, "steps": steps, "gone_steps": (), "traceparent": trace, "states": ()}
         fresh = record.model_copy(update=changes).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
         )
@@ -289,12 +289,15 @@ class Saga:
         """``record`` and ``draft`` have the reply's facts; the steps that the reply adds are stored with them."""
         # In one write: a redelivered reply finds the step DONE and adds nothing a second time.
         done = _ended(planned, StepState.DONE, now)
-        plan = extended(record.with_steps([done]).steps, done)
+        plan = extended(record.with_steps([done]).steps, done, record.gone_steps)
         try:
             self._sequences.step(planned).extend(draft, plan)
         except PlanInvalid as error:
             return self._failed(record, planned, problems.error_of_step(error, planned, record), now)
-        record = record.model_copy(update={"steps": plan.steps})
+        known = {step.id for step in plan.steps}
+        gone = [step for step in record.steps if step.id not in known and step.attempts]
+        gone_steps = (*(step for step in record.gone_steps if step.id not in known), *gone)[-MOST_GONE:]
+        record = record.model_copy(update={"steps": plan.steps, "gone_steps": gone_steps})
         return self._advance(record, [self._messages.step_changed(record, done, "finished", now)], now, draft)
 
     def _failed(

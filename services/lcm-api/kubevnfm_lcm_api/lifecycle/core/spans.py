@@ -132,8 +132,9 @@ def _operation(record: OccurrenceRecord, now: datetime) -> Span:
 
 def _steps(record: OccurrenceRecord, root: Span) -> Iterator[tuple[str, int, Span]]:
     """Yield each attempt of each step, in the order of the plan."""
-    last = {step.id: found[-1].number for step in record.steps if (found := _attempts(record, step))}
-    for step in record.steps:
+    steps = (*record.steps, *record.gone_steps)
+    last = {step.id: found[-1].number for step in steps if (found := _attempts(record, step))}
+    for step in steps:
         service = SEQUENCES.kinds[step.kind].command.service or _US
         found = _attempts(record, step)
         for attempt in found:

@@ -220,11 +220,12 @@ class Plan(Generic[D]):
         return found
 
 
-def extended(steps: Sequence[PlannedStep], adding: PlannedStep) -> Plan[Any]:
+def extended(steps: Sequence[PlannedStep], adding: PlannedStep, gone: Sequence[PlannedStep] = ()) -> Plan[Any]:
     """Return a plan to which the reply to step ``adding`` may add steps.
 
     If the step was done before, undone and done again, the steps that its earlier reply added are left out. The new
-    reply may list other nodes, and it adds the steps for those.
+    reply may list other nodes, and it adds the steps for those. ``gone``: the steps that were left out so before, and not
+    added again.
     """
     stale = added_by(steps, adding.id)
     plan: Plan[Any] = Plan()
@@ -234,7 +235,7 @@ def extended(steps: Sequence[PlannedStep], adding: PlannedStep) -> Plan[Any]:
             plan._steps[step.id] = step if after == step.after else step.model_copy(update={"after": after})
     plan._fixed = frozenset(step.id for step in steps if step.state is not StepState.WAITING)
     plan._added_by = adding
-    plan._earlier = {step.id: step for step in steps if step.id in stale}
+    plan._earlier = {step.id: step for step in (*gone, *(each for each in steps if each.id in stale))}
     return plan
 
 
