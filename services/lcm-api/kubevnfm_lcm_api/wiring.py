@@ -317,12 +317,11 @@ async def _connected(
                 lease_s=settings.lease_s,
             )
         )
-        catalogue = package_parts.services.catalogue
         grants = await stack.enter_async_context(
             external_grants(
                 settings,
                 backends,
-                descriptors=catalogue,
+                descriptors=package_parts.services.catalogue,
                 announcements=notification_parts.notifications,
                 root=settings.link_root,
             )
@@ -332,7 +331,7 @@ async def _connected(
                 backends,
                 outbox=outbox,
                 grants=grants,
-                packages=catalogue,
+                packages=package_parts.services.catalogue,
                 fetches=package_parts.services.on_demand,
                 vims=vims,
                 links=multicloud.links,

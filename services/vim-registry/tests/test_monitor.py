@@ -76,6 +76,12 @@ async def rounds(world: World, count: int) -> None:
     await world.until(lambda: calls(world) >= before + count)
 
 
+async def metrics(world: World) -> list[str]:
+    """Return the lines that Prometheus reads of vim-registry."""
+    async with world.session.get(f"{world.url}/metrics") as answer:
+        return (await answer.text()).splitlines()
+
+
 async def test_a_cluster_whose_control_plane_is_replaced_may_be_silent_for_three_minutes(
     world: World, cluster: LabCluster, clock: SetClock
 ) -> None:
@@ -98,10 +104,13 @@ async def test_a_cluster_whose_control_plane_is_replaced_may_be_silent_for_three
 
 async def test_a_silence_without_an_operation_is_published_at_once_and_once(world: World, cluster: LabCluster) -> None:
     """CR-101."""
-    await registered(world, cluster)
+    vim_id = await registered(world, cluster)
+    await rounds(world, 3)
+    assert f'kubevnfm_vim_up{{type="kubernetes",vim_id="{vim_id}"}} 1.0' in await metrics(world)
     world.lab.faults.add(part="kubernetes", effect="fail", status=503)
     await world.events.has(2)
     await rounds(world, 4)
+    assert f'kubevnfm_vim_up{{type="kubernetes",vim_id="{vim_id}"}} 0.0' in await metrics(world)
     assert [event.type for event in world.events.data] == [VimRegistered.type, VimStatusChanged.type]
 
 
@@ -156,6 +165,10 @@ async def test_access_data_that_expire_are_published_once_for_each_threshold(
     assert end is not None
     await rounds(world, 3)
     assert len(world.events.data) == 1
+    shown = [
+        line.split()[1] for line in await metrics(world) if line.startswith("kubevnfm_vim_credentials_end_seconds{")
+    ]
+    assert [float(each) for each in shown] == [end.at.timestamp()]
     for number, (days_before, days_left) in enumerate(((29.5, 29), (6.5, 6), (-1, 0)), start=2):
         clock.at = end.at - timedelta(days=days_before)
         await world.events.has(number)
