@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes test-monitoring cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -74,11 +74,11 @@ up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and
 down: .venv/.ready ## Stops what `make up` started
 	@PYTHONPATH=tests/support $(BIN)/python -m servers.six_processes down
 
-test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients`, `etsi` or `page`; ends with what was left out or skipped
-	@$(PYTEST) -rs --durations 20 --durations-min 10 --leave-out-unchanged -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients`, `etsi`, `page` or `monitoring`; ends with what was left out or skipped
+	@$(PYTEST) -rs --durations 20 --durations-min 10 --leave-out-unchanged -m "not deep and not clients and not etsi and not page and not monitoring" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 record-passed: samples servers ## Runs the tests of other programs (lab, sandbox, attacks, generated requests); `make test` leaves out what passes until it changes
-	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi and not page" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
+	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi and not page and not monitoring" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
 
 test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)
@@ -97,6 +97,10 @@ test-kubernetes: samples ## Drives infra-k8s and whole operations on a real Kube
 	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-kubernetes.md names all variables" >&2; exit 2; }
 	@$(PYTEST) services/infra-k8s/tests/either services/mgmt-executor/tests/test_reader_accounts.py $(ARGS)
 	@$(PYTEST) --timeout 1800 tests/kubernetes $(ARGS)
+
+test-monitoring: samples ## Has a real Prometheus and Alertmanager raise alarms, report values, heal and scale; docs/real-monitoring.md names the variables
+	@test -n "$(KUBEVNFM_MONITORING_PROMETHEUS_URL)" || { echo "KUBEVNFM_MONITORING_PROMETHEUS_URL expected; docs/real-monitoring.md names all variables" >&2; exit 2; }
+	@$(PYTEST) -n 0 tests/monitoring $(ARGS)
 
 cluster-api: .venv/.ready ## Starts the real controllers of Cluster API beside the API server of test-kubernetes; ARGS=down ends them; docs/real-cluster-api.md
 	@PYTHONPATH=tests/support $(BIN)/python -m real.cluster_api $(or $(ARGS),up)

@@ -44,8 +44,10 @@ _OPERATORS_CHANGE: Final = (
     "/api/multicloud-k8s/v1/v2/cluster-providers/",
     f"{CALLBACK_PATH}/",
 )
-_WEBHOOKS: Final = frozenset({"/alert"})
+_WEBHOOKS: Final = frozenset({"/alert", "/pm_event", "/pm_threshold", "/alert/auto_healing", "/alert/auto_scaling"})
 """Where monitoring systems report alerts: paths of Tacker."""
+_SERVER_FAULTS: Final = "/server_notification/"
+"""Where the notifiers of servers report faults."""
 DRY_RUN: Final = "dry_run"
 """The query parameter with which a request is not carried out."""
 _DRY_RUNS: Final = re.compile(r"/multicloud/v1/vnf_instances(/[^/]+(/rollback)?)?")
@@ -114,12 +116,12 @@ def needed_role(method: str, path: str, *, is_dry_run: bool = False) -> Role:
     is_asking = is_dry_run and method in {"POST", "PATCH"} and _DRY_RUNS.fullmatch(path) is not None
     if is_asking or not is_changing(method) or path == SESSION:
         return Role.READER
-    return Role.OPERATOR if path in _WEBHOOKS or path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
+    return Role.OPERATOR if is_webhook(method, path) or path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
 
 
 def is_webhook(method: str, path: str) -> bool:
     """Return whether a monitoring system reports something."""
-    return method == "POST" and path in _WEBHOOKS
+    return method == "POST" and (path in _WEBHOOKS or path.startswith(_SERVER_FAULTS))
 
 
 def roles_of(names: Iterable[str], role_by_name: Mapping[str, Role]) -> frozenset[Role]:

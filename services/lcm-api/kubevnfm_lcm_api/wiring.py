@@ -72,7 +72,7 @@ from kubevnfm_lcm_api.views.routes import add_to as add_views
 from kubevnfm_lcm_api.views.services import ViewServices
 from kubevnfm_lcm_api.views.shown_settings import shown_settings
 from kubevnfm_lcm_api.views.vim_names import VimNames
-from kubevnfm_lcm_api.webhooks.wiring import webhook_parts
+from kubevnfm_lcm_api.webhooks.wiring import WebhookParts, webhook_parts
 
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications, faults, performance, automation)
@@ -175,7 +175,7 @@ async def lcm_api(
             partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
             partial(add_metrics, metrics=backends.metrics),
-            webhook_parts(alarms=subjects[3].external, metrics=backends.metrics).add_to,
+            _webhooks(backends, subjects).add_to,
         ]
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
@@ -194,6 +194,11 @@ async def lcm_api(
             ) as port,
         ):
             yield LcmApi(port, subjects[5])
+
+
+def _webhooks(backends: Backends, subjects: _Subjects) -> WebhookParts:
+    alarms, measured, automatic = subjects[3].external, subjects[4].measured, subjects[5].automatic
+    return webhook_parts(backends, alarms=alarms, measured=measured, automatic=automatic)
 
 
 def _sessions(settings: Settings, backends: Backends, openid: OpenId | None) -> StoredSessions:

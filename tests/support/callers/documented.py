@@ -117,7 +117,9 @@ def an_app(*more: Subject) -> web.Application:
         partial(views.add_to, services=nothing),
         partial(page.add_to, sessions=nothing, ways=()),
         partial(metrics.add_to, metrics=Metrics()),
-        partial(monitoring.add_to, webhooks=webhooks(nothing), count=nothing),
+        partial(
+            monitoring.add_to, webhooks=webhooks(nothing, nothing, nothing, nothing), servers=nothing, count=nothing
+        ),
         *more,
     ]
     return make_app(subjects, nothing, healthy, {}, gate=Gate([]), proxies=Proxies())

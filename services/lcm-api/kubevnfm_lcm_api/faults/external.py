@@ -12,12 +12,12 @@ from typing import Final
 
 import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_sol.faults import FaultyResourceInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import Compare, Op, Query, Stored
+from kubevnfm_store.query import Compare, Op, Query, Stored, by
 
-from kubevnfm_lcm_api.faults.alarms import COLLECTION, HEARD, OPEN, Alarms
+from kubevnfm_lcm_api.faults.alarms import COLLECTION, HEARD, OPEN, STATE, Alarms
 from kubevnfm_lcm_api.faults.domain.external import ExternalAlert
 from kubevnfm_lcm_api.faults.domain.fault import Fault, ManagedObject, external_key
 from kubevnfm_lcm_api.lifecycle.core import instance
@@ -26,6 +26,8 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 log = structlog.get_logger()
 
 _PAGE: Final = 500
+_MOST_OPEN: Final = 1000
+"""Alarms of one VNF instance that are not cleared: each look at it reads them all."""
 _MOST_VNFCS: Final = 100
 """VNFCs that an alarm names."""
 
@@ -39,7 +41,7 @@ class ExternalAlarms:
         self._store, self._alarms, self._clock, self._lost_after = store, alarms, clock, lost_after
 
     async def follow(self, alert: ExternalAlert) -> None:
-        """Have the list agree with an alert. Raises NotFound if the VNF instance does not exist, StoreUnavailable."""
+        """Have the list agree with an alert. Raises NotFound if the VNF instance does not exist, Conflict if it has too many alarms, StoreUnavailable."""
         key = external_key(alert.instance_id, alert.fingerprint)
         while True:
             known = await self._open(key)
@@ -76,6 +78,9 @@ class ExternalAlarms:
         stored = await self._store.get(instance.COLLECTION, alert.instance_id)
         if stored is None:
             raise NotFound(f"VNF instance {alert.instance_id} does not exist")
+        of_it = by(managedObjectId=stored.id, **{STATE: "OPEN"})
+        if await self._store.count(COLLECTION, of_it, limit=_MOST_OPEN) >= _MOST_OPEN:
+            raise Conflict(f"VNF instance {stored.id} has {_MOST_OPEN} alarms that are not cleared")
         record = InstanceRecord.from_document(stored.body)
         return await self._alarms.raise_one(ManagedObject("vnf", stored.id, record.facts), _fault(alert, record))
 

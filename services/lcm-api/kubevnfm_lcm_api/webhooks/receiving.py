@@ -38,7 +38,7 @@ class Webhook(Generic[A]):
         """
         wrong: list[tuple[str, str]] = []
         refused, is_malformed = 0, False
-        for index, given in enumerate(alerts):
+        for index, given in enumerate(alerts[:MOST_ALERTS]):
             place = f"alerts[{index}]"
             try:
                 await self.act(read_alert(self.alert, given, place))
@@ -58,6 +58,10 @@ class Webhook(Generic[A]):
             count(self.path, "refused", 1)
             if refused <= _MOST_LOGGED:
                 log.warning("alert_refused", path=self.path, reasons=[f"{where}: {why}" for where, why in places[:5]])
+        if (more := len(alerts) - MOST_ALERTS) > 0:
+            refused, is_malformed = refused + more, True
+            wrong.append(("alerts", f"at most {MOST_ALERTS} expected, those after them are not stored; set max_alerts"))
+            count(self.path, "refused", more)
         if refused > _MOST_LOGGED:
             log.warning("alerts_refused", path=self.path, alerts=refused)
         if wrong:
@@ -66,7 +70,9 @@ class Webhook(Generic[A]):
     def _refused(self, error: VnfmError, place: str) -> tuple[tuple[str, str], ...]:
         subject = f"labels/{self.alert.subject}"
         if isinstance(error, InvalidInput):
-            return tuple((f"{place}/{self.places.get(name, subject)}", reason) for name, reason in error.places)
+            return tuple(
+                (f"{place}/{self.places.get(name.partition('[')[0], subject)}", reason) for name, reason in error.places
+            )
         return ((f"{place}/{subject}", str(error)),)
 
 
@@ -88,6 +94,4 @@ def alerts_of(body: object) -> Sequence[object]:
     alerts = body.get("alerts")
     if not isinstance(alerts, list):
         raise InvalidInput("alerts", "a list of alerts expected")
-    if len(alerts) > MOST_ALERTS:
-        raise InvalidInput("alerts", f"at most {MOST_ALERTS} alerts expected; set max_alerts of the receiver")
     return alerts

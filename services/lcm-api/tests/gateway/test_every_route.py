@@ -38,6 +38,7 @@ def real(path: str) -> str:
         .replace("{operation}", "instantiate")
         .replace("{kind}", "none")
         .replace("{reportId}", UNKNOWN)
+        .replace("{serverId}", UNKNOWN)
     )
 
 

@@ -14,17 +14,21 @@ import pytest
 from callers.callers import UNKNOWN
 from callers.users import basic, users_file
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lcm_api.faults import external
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
 from kubevnfm_lcm_api.faults.domain.external import ExternalAlert
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.webhooks.domain.alerts import FaultAlert
 from kubevnfm_lcm_api.webhooks.patterns import beginning
+from kubevnfm_lcm_api.webhooks.receiving import Webhook
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
-from patience import until
+from patience import until_true
 from real.alertmanager import FINGERPRINT, STARTED, fault, message, resolved
 from servers.subscriber import Subscriber
 from worlds.alarm_world import a_watch
@@ -53,6 +57,20 @@ async def alarms(world: World, **equal: str) -> list[dict[str, Any]]:
         (await world.call("GET", f"/vnffm/v1/alarms{query}", headers={"Version": "1.5.0"})).must(200).json
     )
     return found
+
+
+async def heard(world: World, subscriber: Subscriber, count: int) -> list[str]:
+    """Wait for so many notifications, and for the end of all work; return their types. A stalled sender may repeat one."""
+
+    def types() -> dict[str, str]:
+        return {each.body["id"]: each.body["notificationType"] for each in subscriber.received}
+
+    async def are_there() -> bool:
+        return len(types()) >= count
+
+    await until_true(are_there)
+    await world.bus.quiet()
+    return list(types().values())
 
 
 async def instantiated(world: World) -> dict[str, Any]:
@@ -104,10 +122,7 @@ async def test_an_alert_raises_one_alarm_however_often_it_comes_and_its_end_clea
         assert {name: each for name, each in cleared.items() if name != "alarmClearedTime"} == alarm
         (await report(world, resolved(fired))).must(204)
         assert await alarms(world) == [cleared]
-        bodies = await subscriber.was_tried(2)
-        await world.bus.quiet()
-        assert [each["notificationType"] for each in bodies] == ["AlarmNotification", "AlarmClearedNotification"]
-        assert len(subscriber.received) == 2
+        assert await heard(world, subscriber, 2) == ["AlarmNotification", "AlarmClearedNotification"]
     # Prometheus keeps the beginning of an alert that Alertmanager has missed for a while.
     (await report(world, fired)).must(204)
     assert [("alarmClearedTime" in each) for each in await alarms(world)] == [True, False]
@@ -172,13 +187,30 @@ async def test_wrong_alerts_are_named_after_the_others_are_stored(world: World) 
         {"name": "alerts[0]/labels/vnf_instance_id", "reason": f"VNF instance {UNKNOWN} does not exist"}
     ]
     (await report(world, resolved(fault(UNKNOWN)))).must(204)  # its alarms were cleared with it
-    bodies: list[Any] = [{}, {"alerts": {}}, {"alerts": [fault(instance_id, fingerprint=each) for each in MANY]}]
+    bodies: list[Any] = [{}, {"alerts": {}}]
     for body in bodies:
         (await world.call("POST", "/alert", body, headers={})).problem(400)
     (await report(world)).must(204)
     assert len(await alarms(world)) == 1
     metrics = (await world.call("GET", "/kubevnfm/v1/metrics", headers={})).must(200).raw.decode()
-    assert 'kubevnfm_webhook_alerts_total{outcome="refused",path="/alert"} 17.0' in metrics
+    assert 'kubevnfm_webhook_alerts_total{outcome="refused",path="/alert"} 16.0' in metrics
+
+
+async def test_of_a_message_with_too_many_alerts_the_first_ones_are_stored() -> None:
+    """API-223."""
+    stored, counts = list[str](), list[tuple[str, str, int]]()
+
+    async def act(alert: FaultAlert) -> None:
+        stored.append(alert.fingerprint)
+
+    sent = [fault("inst-1", fingerprint=each) for each in MANY]
+    with pytest.raises(InvalidInput) as refused:
+        await Webhook("/alert", FaultAlert, act).receive(sent, lambda *given: counts.append(given))
+    assert refused.value.places == (
+        ("alerts", "at most 1000 expected, those after them are not stored; set max_alerts"),
+    )
+    assert stored == MANY[:1000]
+    assert counts[-1] == ("/alert", "refused", 1)
 
 
 async def test_an_alert_that_cannot_be_stored_is_503_and_is_stored_when_it_comes_again(world: World) -> None:
@@ -206,13 +238,13 @@ async def test_our_own_rounds_leave_them_alone_until_the_instance_is_deleted(wor
         await world.store.update(INSTANCES, instance_id, {"metadata": {KEY: drift}})
         (await report(world, fault(instance_id))).must(204)
         await watch.look()
-        drifted, external = sorted(await alarms(world), key=lambda each: str(each["faultType"] == "Server Down"))
+        drifted, reported = sorted(await alarms(world), key=lambda each: str(each["faultType"] == "Server Down"))
         (await report(world, resolved(fault(instance_id)), fault(instance_id, fingerprint="b" * 16))).must(204)
         await world.store.update(INSTANCES, instance_id, {"metadata": {}})
         await watch.look()
         await watch.look_at_vnf(instance_id)
         states = {each["id"]: "alarmClearedTime" not in each for each in await alarms(world)}
-        assert (states[drifted["id"]], states[external["id"]]) == (False, False)
+        assert (states[drifted["id"]], states[reported["id"]]) == (False, False)
         (still,) = [each for each, is_open in states.items() if is_open]
         terminated = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
         await world.reached(terminated, "COMPLETED")
@@ -223,7 +255,7 @@ async def test_our_own_rounds_leave_them_alone_until_the_instance_is_deleted(wor
         async def is_cleared() -> bool:
             return all("alarmClearedTime" in each for each in await alarms(world))
 
-        await until(is_cleared, timeout_s=300)
+        await until_true(is_cleared)
 
 
 def an_alert(instance_id: str, **changes: Any) -> ExternalAlert:
@@ -275,10 +307,7 @@ async def test_a_process_that_dies_at_any_write_loses_and_doubles_nothing(world:
                     await gateway(dying).follow(sent)
                 await asyncio.gather(*(each.follow(sent) for each in healthy * 2))
                 await relay.sweep()
-        bodies = await subscriber.was_tried(4)
-        await world.bus.quiet()
-        assert len(subscriber.received) == 4
-    assert [each["notificationType"] for each in bodies] == ["AlarmNotification", "AlarmClearedNotification"] * 2
+        assert await heard(world, subscriber, 4) == ["AlarmNotification", "AlarmClearedNotification"] * 2
     assert len(await alarms(world)) == 2
 
 
@@ -289,25 +318,36 @@ async def test_what_is_not_repeated_any_more_is_cleared_if_a_setting_says_so(wor
         listed = Alarms(store=world.store, outbox=Outbox(world.store, relay, RING), clock=clock)
         minute = timedelta(minutes=1)
         for lost_after, left in ((None, 2), (minute, 1)):
-            external = ExternalAlarms(store=world.store, alarms=listed, clock=clock, lost_after=lost_after)
-            await external.follow(an_alert(instance_id))
-            await external.follow(an_alert(instance_id, fingerprint="silent"))
+            followed = ExternalAlarms(store=world.store, alarms=listed, clock=clock, lost_after=lost_after)
+            await followed.follow(an_alert(instance_id))
+            await followed.follow(an_alert(instance_id, fingerprint="silent"))
             clock.at += minute / 2
-            await external.follow(an_alert(instance_id))
+            await followed.follow(an_alert(instance_id))
             clock.at += minute / 2 + timedelta(seconds=1)
-            await external.clear_lost()
+            await followed.clear_lost()
             found = await world.store.find(COLLECTION, Query(Compare("internal/state", Op.EQ, ["OPEN"])))
             assert len(found) == left
         # A late message about an earlier firing ends nothing, and an acknowledgement at the same time loses nothing.
         (alarm,) = found
         earlier = datetime.fromisoformat(STARTED) - minute
-        await external.follow(an_alert(instance_id, is_firing=False, starts_at=earlier, ends_at=clock.at))
+        await followed.follow(an_alert(instance_id, is_firing=False, starts_at=earlier, ends_at=clock.at))
         assert await world.store.find(COLLECTION, Query(Compare("internal/state", Op.EQ, ["OPEN"]))) == [alarm]
-        await external.follow(an_alert(instance_id, is_firing=False, ends_at=clock.at))
+        await followed.follow(an_alert(instance_id, is_firing=False, ends_at=clock.at))
         after = await world.store.get(COLLECTION, alarm.id)
         assert after is not None
         assert datetime.fromisoformat(after.body["alarmClearedTime"]) == clock.at
     assert len(await world.store.find(COLLECTION, Query(AllOf()))) == 2
+
+
+async def test_an_instance_has_a_limited_number_of_open_alarms(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """API-223: each look reads them."""
+    monkeypatch.setattr(external, "_MOST_OPEN", 3)
+    instance_id = await world.create()
+    sent = [fault(instance_id, fingerprint=each) for each in MANY[:4]]
+    problem = (await report(world, *sent)).problem(422)
+    assert [each["name"] for each in problem["invalidParams"]] == ["alerts[3]/labels/vnf_instance_id"]
+    (await report(world, resolved(sent[0]), sent[3])).must(204)
+    assert [("alarmClearedTime" in each) for each in await alarms(world)].count(False) == 3
 
 
 @pytest.mark.parametrize(

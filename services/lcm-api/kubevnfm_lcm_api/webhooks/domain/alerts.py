@@ -15,6 +15,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictFloat,
+    StrictInt,
     StrictStr,
     ValidationError,
     model_validator,
@@ -133,6 +135,74 @@ class FaultAnnotations(Annotations):
 
 class FaultAlert(Alert[FaultLabels, FaultAnnotations]):
     """An alarm."""
+
+    subject = "vnf_instance_id"
+
+
+class MeasuredAnnotations(Annotations):
+    """Those of ``/pm_event`` and ``/pm_threshold``."""
+
+    value: StrictInt | StrictFloat | Text
+    """A number, or a text of one."""
+
+
+class _MeasuredLabels(Labels):
+    metric: Text
+    object_instance_id: Id
+    sub_object_instance_id: Text | None = None
+
+
+class PmEventLabels(_MeasuredLabels):
+    """Those of ``/pm_event``."""
+
+    function_type: Literal["vnfpm"]
+    job_id: Id
+
+
+class PmEventAlert(Alert[PmEventLabels, MeasuredAnnotations]):
+    """A value that a PM job asks for."""
+
+    subject = "job_id"
+
+
+class PmThresholdLabels(_MeasuredLabels):
+    """Those of ``/pm_threshold``."""
+
+    function_type: Literal["vnfpm_threshold"]
+    threshold_id: Id
+
+
+class PmThresholdAlert(Alert[PmThresholdLabels, MeasuredAnnotations]):
+    """A value that is compared with a threshold."""
+
+    subject = "threshold_id"
+
+
+class HealLabels(Labels):
+    """Those of ``/alert/auto_healing``."""
+
+    function_type: Literal["auto_heal"]
+    vnf_instance_id: Id
+    vnfc_info_id: Id
+
+
+class HealAlert(Alert[HealLabels, Annotations]):
+    """A VNFC that is to be healed."""
+
+    subject = "vnf_instance_id"
+
+
+class ScaleLabels(Labels):
+    """Those of ``/alert/auto_scaling``."""
+
+    function_type: Literal["auto_scale"]
+    vnf_instance_id: Id
+    auto_scale_type: Literal["SCALE_OUT", "SCALE_IN"]
+    aspect_id: Text
+
+
+class ScaleAlert(Alert[ScaleLabels, Annotations]):
+    """An aspect that is to be scaled by one step."""
 
     subject = "vnf_instance_id"
 

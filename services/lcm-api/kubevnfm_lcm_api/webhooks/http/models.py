@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StrictStr
+from kubevnfm_kit.json_types import JsonObject
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from kubevnfm_lcm_api.webhooks.domain.alerts import MOST_ALERTS
 
@@ -28,3 +29,24 @@ class AlertMessage(BaseModel):
     """A message of Alertmanager; it may have more attributes."""
 
     alerts: Annotated[list[PostedAlert], Field(max_length=MOST_ALERTS)]
+
+
+class ServerFault(BaseModel):
+    """A fault of a server; it may have more attributes."""
+
+    # Notifiers may write secrets: no error repeats what was sent.
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, defer_build=True)
+
+    alarm_id: _Identifier
+    fault_id: Annotated[StrictStr, Field(min_length=4, max_length=4)]
+    fault_type: Annotated[StrictStr, Field(min_length=2, max_length=2)]
+    host_id: _Identifier | None = None
+    fault_option: JsonObject | None = None
+
+
+class ServerNotification(BaseModel):
+    """A notification of a server notifier."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, defer_build=True)
+
+    notification: ServerFault
