@@ -16,22 +16,26 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from callers.shown_trace import spans_in
 from google.protobuf.json_format import Parse  # type: ignore[import-untyped]  # it has no types
 from kubevnfm_kit.traces import TraceContext
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.core.spans import spans_of
+from kubevnfm_lcm_api.tracing import wiring
 from kubevnfm_lcm_api.tracing.collector import OtlpCollector
 from kubevnfm_lcm_api.tracing.export import TraceExport, is_wanted
 from kubevnfm_lcm_api.tracing.settings import TraceSettings
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.sqlite.store import SqliteStore
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from patience import until_true
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 from worlds.engine_world import EngineWorld
 from worlds.lcm_builders import a_cnf_draft, an_instance, an_instantiate_draft, an_operation
+from worlds.lcm_world import lcm_world
 
 SETTLED = timedelta(seconds=10)
 
@@ -99,7 +103,7 @@ class Site:
     async def gateway(self, store: Any = None, **more: Any) -> AsyncIterator[TraceExport]:
         async with SqliteStore.open(self.world.folder / "store.db") as opened, aiohttp.ClientSession() as session:
             collector = OtlpCollector(session, self.receiver.url, {"Authorization": "Bearer one"})
-            facts = {"ratio": 1.0, "longest": timedelta(hours=1), "clock": self.world.clock, **more}
+            facts = {"ratio": 1.0, "longest": timedelta(hours=1), "settles": SETTLED, "clock": self.world.clock, **more}
             used = store(opened) if store is not None else opened
             yield TraceExport(store=used, tasks=Progress(opened), collector=collector, **facts)
 
@@ -238,6 +242,27 @@ async def test_a_caller_or_the_ratio_decides_but_failures_are_always_sent(site: 
     assert is_wanted(refused.with_occ(operation_state=OperationState.FAILED), 0.0)
     half = [is_wanted(record.with_occ(id=f"op-{number}"), 0.5) for number in range(400)]
     assert 140 < sum(half) < 260
+
+
+async def test_a_gateway_with_a_collector_sends_the_traces_of_its_operations(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-165"""
+    monkeypatch.setattr(wiring, "_EVERY_S", 0.05)
+    monkeypatch.setattr(wiring, "_SETTLES", timedelta(0))
+    settings: dict[str, Any] = {"otlp_endpoint": f"{receiver.url}/", "otlp_headers": "Authorization=Bearer%20two"}
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8", **settings) as world:
+        await world.sample()
+        operation = await world.instantiate(await world.create())
+        await world.reached(operation, "COMPLETED")
+
+        async def arrived() -> bool:
+            return bool(receiver.spans)
+
+        await until_true(arrived)
+        shown = (await world.call("GET", f"/kubevnfm/v1/operations/{operation}/trace")).must(200).json
+    assert set(receiver.spans) == {span["spanId"] for span in spans_in(shown)}
+    assert receiver.authorization == {"Bearer two"}
 
 
 def test_settings_name_what_is_wrong_and_no_secret() -> None:

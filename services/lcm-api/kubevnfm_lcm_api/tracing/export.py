@@ -90,8 +90,8 @@ class TraceExport:
     ratio: float
     longest: timedelta
     """How long after its end a trace is tried to be sent."""
-    settles: timedelta = timedelta(seconds=5)
-    """The last events about tasks may be stored after the end of their operation."""
+    settles: timedelta
+    """How long after its end it is sent at the earliest."""
     _failures: int = field(default=0, init=False)
     _paused_until: datetime | None = field(default=None, init=False)
 

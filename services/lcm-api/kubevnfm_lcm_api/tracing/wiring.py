@@ -19,6 +19,8 @@ from kubevnfm_lcm_api.tracing.export import TraceExport
 from kubevnfm_lcm_api.tracing.settings import TraceSettings
 
 _EVERY_S: Final = 2.0
+_SETTLES: Final = timedelta(seconds=5)
+"""The last events about tasks may be stored after the end of their operation."""
 
 
 @asynccontextmanager
@@ -38,6 +40,7 @@ async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIter
             clock=backends.clock,
             ratio=settings.trace_ratio,
             longest=timedelta(hours=settings.trace_hours),
+            settles=_SETTLES,
         )
         async with background(traces=repeat(export.send_due, every_s=_EVERY_S)):
             yield
