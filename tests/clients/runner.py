@@ -17,6 +17,9 @@ import tackerclient.osc.v1.vnflcm.vnflcm
 import tackerclient.osc.v1.vnfpkgm.vnf_package
 import tackerclient.osc.v2.vnffm.vnffm_alarm
 import tackerclient.osc.v2.vnffm.vnffm_sub
+import tackerclient.osc.v2.vnfpm.vnfpm_job
+import tackerclient.osc.v2.vnfpm.vnfpm_report
+import tackerclient.osc.v2.vnfpm.vnfpm_threshold
 import tackerclient.v1_0.client  # noqa: F401  # imported for the forked processes
 from openstackclient.shell import OpenStackShell
 

@@ -36,6 +36,7 @@ CREATE_STACK: Final = ("heat", "stack_create")
 LOOPBACK: Final = {"KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8"}
 """The network of the tests' subscribers and of the server that packages are fetched from."""
 PASSWORD: Final = "pass-of-the-clients"
+_BASIC: Final = {"authType": ["BASIC"], "paramsBasic": {"userName": "us", "password": "heard-only"}}
 
 
 @dataclass(frozen=True)
@@ -404,7 +405,7 @@ async def _subscriptions(lcm: Lcm, files: Files) -> None:
         body = {
             "filter": {"vnfInstanceSubscriptionFilter": {"vnfdIds": [VNFD_ID]}, "operationTypes": ["TERMINATE"]},
             "callbackUri": subscriber.uri,
-            "authentication": {"authType": ["BASIC"], "paramsBasic": {"userName": "us", "password": "heard-only"}},
+            "authentication": _BASIC,
         }
         made = await client.shows("vnflcm", "subsc", "create", files.json(body))
         assert made["Callback URI"] == subscriber.uri
@@ -454,6 +455,52 @@ async def _alarms(lcm: Lcm, lab: LabControl, files: Files) -> None:
         assert await client.shows("vnffm", "sub", "list") == []
 
 
+async def _performance(lcm: Lcm, files: Files) -> None:
+    client = lcm.client
+    instance_id = await lcm.create("measured")
+    target = {"prometheusHost": "127.0.0.1", "authInfo": {"ssh_username": "us", "ssh_password": "heard-only"}}
+    metadata = {"monitoring": {"monitorName": "prometheus", "driverType": "external", "targetsInfo": [target]}}
+    async with Subscriber.listening() as subscriber:
+        common = {"objectType": "Vnfc", "callbackUri": subscriber.uri, "metadata": metadata}
+        # Texts of digits, as in the samples of the client.
+        periods = {
+            "performanceMetricGroup": ["VirtualisedComputeResource"],
+            "collectionPeriod": "1",
+            "reportingPeriod": "1",
+        }
+        made = await client.shows(
+            "vnfpm", "job", "create", files.json({**common, "objectInstanceIds": [instance_id], "criteria": periods})
+        )
+        (listed,) = await client.shows("vnfpm", "job", "list", "--filter", f"(eq,id,{made['ID']})")
+        assert listed["ID"] == made["ID"]
+
+        async def reported() -> str | None:
+            shown = await client.shows("vnfpm", "job", "show", made["ID"])
+            assert "heard-only" not in json.dumps(shown)
+            return next((str(each["href"]) for each in shown["Reports"] or ()), None)
+
+        report = (await until(reported)).rpartition("/")[2]
+        assert (await client.shows("vnfpm", "report", "show", made["ID"], report))["Entries"] == []
+        moved = files.json({"callbackUri": subscriber.uri, "authentication": _BASIC})
+        assert (await client.shows("vnfpm", "job", "update", made["ID"], moved))["Callback Uri"] == subscriber.uri
+        assert "deleted" in await client.does("vnfpm", "job", "delete", made["ID"])
+        details = {"thresholdValue": 400.5, "hysteresis": 10.3}
+        criteria = {
+            "performanceMetric": f"VCpuUsageMeanVnf.{instance_id}",
+            "thresholdType": "SIMPLE",
+            "simpleThresholdDetails": details,
+        }
+        body = {**common, "objectInstanceId": instance_id, "criteria": criteria}
+        made = await client.shows("vnfpm", "threshold", "create", files.json(body))
+        (listed,) = await client.shows("vnfpm", "threshold", "list", "--filter", f"(eq,objectInstanceId,{instance_id})")
+        shown = await client.shows("vnfpm", "threshold", "show", made["ID"])
+        assert listed["ID"] == shown["ID"] == made["ID"]
+        assert (await client.shows("vnfpm", "threshold", "update", made["ID"], moved))["Callback Uri"] == subscriber.uri
+        assert "deleted" in await client.does("vnfpm", "threshold", "delete", made["ID"])
+        assert await client.shows("vnfpm", "threshold", "list") == []
+    await client.does("vnflcm", "delete", instance_id)
+
+
 async def _change_of_package(lcm: Lcm, v1: CommandLine, files: Files) -> None:
     other_id = str(uuid4())
     other = await _onboard(v1, files.package(vnfd_id=other_id, software_version="2.0"))
@@ -471,7 +518,7 @@ async def _change_of_package(lcm: Lcm, v1: CommandLine, files: Files) -> None:
 
 
 async def test_the_commands_of_life_cycles(lcm: Lcm, lab: LabControl, v1: CommandLine, files: Files) -> None:
-    """API-034, API-057, API-058, API-094, API-141, API-150, API-190."""
+    """API-034, API-057, API-058, API-094, API-141, API-150, API-190, API-215."""
     await _versions(lcm)
     await _subscriptions(lcm, files)
     await _life(lcm, files)
@@ -479,7 +526,8 @@ async def test_the_commands_of_life_cycles(lcm: Lcm, lab: LabControl, v1: Comman
     if lcm.client.api_version == "2":
         await _change_of_package(lcm, v1, files)
         await _alarms(lcm, lab, files)
-    ours = ("vnflcm ", "vnffm ")
+        await _performance(lcm, files)
+    ours = ("vnflcm ", "vnffm ", "vnfpm ")
     assert {name for name in lcm.client.used if name.startswith(ours)} == {
         name for name in commands_of(lcm.client.api_version) if name.startswith(ours)
     }

@@ -16,7 +16,7 @@ from servers.processes import PROJECT
 ENVIRONMENT: Final = PROJECT / ".run" / "clients"
 """Where `make test-clients` installs requirements.txt."""
 _RUNNER: Final = PROJECT / "tests" / "clients" / "runner.py"
-_OF_US: Final = ("vim ", "vnf package ", "vnflcm ", "vnffm ")
+_OF_US: Final = ("vim ", "vnf package ", "vnflcm ", "vnffm ", "vnfpm ")
 _LONGEST_S: Final = 300.0
 _LONGEST_LINE: Final = 16 << 20
 
