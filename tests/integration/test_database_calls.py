@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.tracing.export import TraceExport
 from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored, by
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
+from patience import until
 from pymongo import monitoring
 from real.alertmanager import fault, message, resolved
 from servers.mongo_indexes import IndexUse
@@ -57,6 +58,7 @@ WITHOUT_INDEX = {
     "alarms by internal.open, sorted by _id",
     "operation_progress by operationId state, sorted by updatedAt _id",
     "inbox_lcm_api by parkedAt, sorted by _id",
+    "subscriptions by failingSince, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
     "vnf_instances by internal.remainsOf, sorted by _id",
@@ -209,6 +211,40 @@ async def search_as_rounds_of_alarms(world: World, instances: Sequence[str]) -> 
         assert [each.operation is not None for each in found] == [state == "FAILED", False]
 
 
+async def search_as_measurer(world: World, instance_id: str) -> None:
+    """Measure a job and a threshold whose values are sent, and read everything of them."""
+    common = {
+        "objectType": "Vnfc",
+        "callbackUri": "http://127.0.0.1:9/",
+        "metadata": {"monitoring": {"monitorName": "prometheus", "driverType": "external"}},
+    }
+    version = {"Version": "2.2.0"}
+    criteria = {"performanceMetric": ["VCpuUsageMeanVnf"], "collectionPeriod": 1, "reportingPeriod": 1}
+    body = {**common, "objectInstanceIds": [instance_id], "criteria": criteria}
+    job = (await world.call("POST", "/vnfpm/v2/pm_jobs", body, headers=version)).must(201).json["id"]
+    details = {"thresholdValue": 1, "hysteresis": 0}
+    simple = {"performanceMetric": "VCpuUsageMeanVnf", "thresholdType": "SIMPLE", "simpleThresholdDetails": details}
+    body = {**common, "objectInstanceId": instance_id, "criteria": simple}
+    (await world.call("POST", "/vnfpm/v2/thresholds", body, headers=version)).must(201)
+
+    async def reports() -> list[dict[str, Any]] | None:
+        shown = (await world.call("GET", f"/vnfpm/v2/pm_jobs/{job}", headers=version)).must(200).json
+        found: list[dict[str, Any]] | None = shown.get("reports")
+        return found
+
+    href = (await until(reports, timeout_s=60))[0]["href"].partition("/vnfpm/v2/")[2]
+    for path in (
+        href,
+        "pm_jobs",
+        "pm_jobs?filter=(eq,objectType,Vnfc)",
+        f"pm_jobs?filter=(eq,objectInstanceIds,{instance_id})",
+        "thresholds",
+        f"thresholds?filter=(eq,objectInstanceId,{instance_id})",
+    ):
+        (await world.call("GET", f"/vnfpm/v2/{path}", headers=version)).must(200)
+    (await world.call("DELETE", f"/vnfpm/v2/pm_jobs/{job}", headers=version)).must(204)
+
+
 async def search_everything(world: World) -> None:
     """Go through the life cycles of a VNF of machines and of one of containers, and read everything that can be read."""
     world.vims.add("VIM_ID", "kubernetes")
@@ -228,6 +264,7 @@ async def search_everything(world: World) -> None:
     silent = ExternalAlarms(store=world.store, alarms=unused, clock=SystemClock(), lost_after=timedelta(seconds=1))
     await silent.clear_lost()
     await search_as_rounds_of_alarms(world, instances)
+    await search_as_measurer(world, instances[0])
     day, later = timedelta(days=1), timedelta(days=2)
     traces = TraceExport(world.store, unused, unused, SystemClock(), ratio=1.0, longest=day, settles=later)
     await traces.send_due()

@@ -359,9 +359,8 @@ async def _connected(
         ))  # fmt: skip
         automating = _automation(settings, backends, outbox, lifecycle_parts, multicloud)
         automation_parts = await stack.enter_async_context(automating)
-        measuring = _measuring(settings, backends, outbox, notification_parts, session)
-        performance_parts = await stack.enter_async_context(measuring)
-        yield lifecycle_parts, package_parts, notification_parts, fault_parts, performance_parts, automation_parts
+        measuring = await stack.enter_async_context(_measuring(settings, backends, outbox, notification_parts, session))
+        yield lifecycle_parts, package_parts, notification_parts, fault_parts, measuring, automation_parts
 
 
 def _measuring(

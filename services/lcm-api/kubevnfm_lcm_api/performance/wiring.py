@@ -40,9 +40,18 @@ from kubevnfm_lcm_api.performance.thresholds import Thresholds
 OUTBOXES = (job_record.COLLECTION, threshold_record.COLLECTION)
 """Collections whose documents carry messages to send."""
 INDEXES = {
-    job_record.COLLECTION: [Index(["createdAt"]), Index([DUE])],
+    job_record.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["objectType", "createdAt"]),
+        Index(["objectInstanceIds", "createdAt"]),
+        Index([DUE]),
+    ],
     job_record.SAMPLES: [Index(["jobId", "at"]), Index(["at"])],
-    threshold_record.COLLECTION: [Index(["createdAt"]), Index([DUE])],
+    threshold_record.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["objectInstanceId", "createdAt"]),
+        Index([DUE]),
+    ],
 }
 _REMOVE_OLD_EVERY_S: Final = 3600.0
 
