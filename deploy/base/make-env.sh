@@ -76,6 +76,7 @@ setting KUBEVNFM_PUBLIC_URL http://127.0.0.1:9890 'The first part of links in an
 setting KUBEVNFM_ALLOWED_HOSTS '' \
     'Names by which callers reach the gateway, in addition to loopback names and the host above; by commas.'
 setting KUBEVNFM_LOG_LEVEL INFO
+setting KUBEVNFM_LOG_FORM json
 if [[ -n $lab ]]; then
     setting COMPOSE_FILE docker-compose.yml:docker-compose.lab.yml '' 'The files that docker compose reads.'
     setting KUBEVNFM_LAB_PUBLISH 127.0.0.1:9899 'The address of the lab on the host: its OpenStack and its control interface.'

@@ -134,6 +134,8 @@ class Envelope(Generic[M]):
     """The id of the message that this one answers or follows from."""
     traceparent: str = ""
     """W3C Trace Context."""
+    requestid: str = ""
+    """The HTTP request that it follows from: its ``X-Request-ID``."""
     deadline: datetime | None = None
     """Commands: after this moment the step has failed and must not be started."""
 
@@ -157,6 +159,7 @@ class Envelope(Generic[M]):
             attempt=self.attempt,
             causationid=self.id,
             traceparent=self.traceparent,
+            requestid=self.requestid,
         )
 
     def document(self, ring: KeyRing) -> JsonObject:
@@ -176,6 +179,7 @@ class Envelope(Generic[M]):
             "attempt": self.attempt,
             "causationid": self.causationid,
             "traceparent": self.traceparent,
+            "requestid": self.requestid,
             "deadline": self.deadline.isoformat() if self.deadline else "",
         }
         # CloudEvents has no null: an attribute without a value is absent.
@@ -189,7 +193,7 @@ class Envelope(Generic[M]):
         return json.dumps(self.document(ring), separators=(",", ":"), ensure_ascii=False).encode()
 
 
-_TEXTS: Final = ("subject", "operationid", "stepid", "causationid", "traceparent")
+_TEXTS: Final = ("subject", "operationid", "stepid", "causationid", "traceparent", "requestid")
 """The optional attributes of an envelope that are texts."""
 
 

@@ -49,6 +49,7 @@ _CLOUD_EVENT: Final[JsonMapping] = {
         "attempt": {"type": "integer", "minimum": 1, "description": "The number of the try of the step."},
         "causationid": {"type": "string", "description": "The id of the message that this one follows from."},
         "traceparent": {"type": "string", "description": "W3C Trace Context."},
+        "requestid": {"type": "string", "description": "The HTTP request that it follows from: its X-Request-ID."},
         "deadline": {
             "type": "string",
             "format": "date-time",

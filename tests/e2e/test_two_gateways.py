@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -28,6 +30,9 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
     of all services, and that one was killed.
     """
     url, twin = six.start_twin("lcm-api")
+    first = six.listeners["lcm-api"][1]
+    for pid in (first, twin.pid):  # both are ready; the reports are debug lines
+        os.kill(pid, signal.SIGUSR1)
     try:
         async with User(six) as one, User(six, url=url) as other, Subscriber.listening() as subscriber:
             await one.register_lab()
@@ -80,6 +85,7 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
             await until_true(is_away, pause_s=0.5)
             assert time.monotonic() - killed_at < 60, "30 s, and those of a loaded machine"
     finally:
+        os.kill(first, signal.SIGUSR1)
         twin.stop()
 
 

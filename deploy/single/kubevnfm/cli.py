@@ -67,7 +67,7 @@ def _run() -> None:
     from kubevnfm.single import single_node
 
     settings = Settings.read_or_exit()
-    configure_logging("kubevnfm", level=settings.log_level, form="console")
+    configure_logging("kubevnfm", level=settings.log_level, form=settings.form_of_log)
     # The event loop waits for threads of the store, which wait for the interpreter's lock for so long if the loop is busy.
     sys.setswitchinterval(_SWITCH_S)
     try:

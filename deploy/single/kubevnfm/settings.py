@@ -10,6 +10,7 @@ from typing import Self
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import PolicySettings
+from kubevnfm_kit.logging import LogForm
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import SubjectSettings
@@ -52,6 +53,9 @@ class Settings(
     trust_packages: bool = False
     """Whether code of packages is also run where the kernel refuses to confine it (docs/security.md)."""
     log_level: str = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
+    log_form: LogForm | None = None
+    """``json`` or ``console``; None: console on a terminal, else JSON."""
 
     @model_validator(mode="after")
     def _the_parts_can_call_the_gateway(self) -> Self:
@@ -61,6 +65,11 @@ class Settings(
                 "tls_client_ca: needs internal_tls_certificate and internal_tls_key, or tls_client_required off"
             )
         return self
+
+    @property
+    def form_of_log(self) -> LogForm:
+        """The form of the log's lines."""
+        return self.log_form or ("console" if sys.stderr.isatty() else "json")
 
     @property
     def internal_tls(self) -> ClientTls:

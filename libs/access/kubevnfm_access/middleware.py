@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from kubevnfm_kit.errors import OutsideUnavailable
+from kubevnfm_kit.request_ids import CALLER_NAME
 
 from kubevnfm_access.caller import DRY_RUN, Caller, Role, is_changing, is_for_machines, is_open, is_webhook
 from kubevnfm_access.certificates import forwarded_certificate
@@ -251,6 +252,7 @@ def admitted(gate: Gate, proxies: Proxies, sessions: Sessions | None = None) -> 
             else:
                 session = None
             caller = request[CALLER] = await _caller(request, gate, proxies, credentials, session)
+            request[CALLER_NAME] = caller.subject
             check_right(caller, request.method, request.path, is_dry_run=DRY_RUN in request.query)
             request[ADMISSION] = Admission(gate, credentials, request.method, request.path, session)
         return await handler(request)

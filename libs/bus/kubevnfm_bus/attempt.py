@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_bus.port import Delivery, Handler, Verdict
 
@@ -33,6 +34,9 @@ async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:
         try:
             return await handler(delivery)
         except Exception as error:  # the edge: no error of a handler may end the consumer
+            if isinstance(error, VnfmError) and error.is_said:
+                log.debug("message_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
+                return Broken(f"{type(error).__name__}: {error}")
             log.exception("handler_broke", message_id=envelope.id, type=envelope.type, deliveries=delivery.deliveries)
             return Broken(f"{type(error).__name__}: {error}")
 
@@ -42,5 +46,6 @@ def _facts(envelope: Envelope[Message]) -> dict[str, str | int]:
         "operation_id": envelope.operationid,
         "step_id": envelope.stepid,
         "attempt": envelope.attempt,
+        "request_id": envelope.requestid,
     }
     return {name: value for name, value in facts.items() if value}

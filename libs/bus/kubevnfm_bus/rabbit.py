@@ -95,7 +95,7 @@ class RabbitBus:
             # consumers recognise it.
             except BrokerLost as error:
                 failures += 1
-                log.warning("publish_repeated", message_id=envelope.id, type=envelope.type, reason=str(error))
+                log.debug("publish_repeated", message_id=envelope.id, type=envelope.type, reason=str(error))
                 await asyncio.sleep(RECONNECT.after(failures))
             else:
                 return

@@ -12,6 +12,7 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from kubevnfm_events import Envelope, InvalidMessage, Message, decode
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.outages import Outage
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
@@ -35,7 +36,8 @@ timeout is 30 minutes."""
 class Subscription(ABC):
     """A subscription to a queue, renewed whenever connection, channel or queue is lost."""
 
-    def __init__(self, keeper: LinkKeeper, declare: Declare, *, prefetch: int) -> None:
+    def __init__(self, keeper: LinkKeeper, declare: Declare, *, name: str, prefetch: int) -> None:
+        self._outage = Outage("queue", queue=name)
         self._keeper, self._declare, self._prefetch = keeper, declare, prefetch
         self._subscribed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -68,7 +70,9 @@ class Subscription(ABC):
                 failures = 0
             except BrokerLost as error:
                 failures += 1
-                log.warning("consumer_refused", reason=str(error))
+                # Without a link it is the broker that is away.
+                if link.is_open:
+                    self._outage.failed(error)
                 await asyncio.sleep(RECONNECT.after(failures))
 
     async def _subscribe_until_lost(self, link: Link) -> None:
@@ -96,6 +100,7 @@ class Subscription(ABC):
             if self._is_ending:
                 raise asyncio.CancelledError
             self._subscribed.set()
+            self._outage.answered()
             await _first_of(channel.closed(), cancelled.wait())
         except asyncio.CancelledError:
             # Stopped: no new messages, but the channel stays open to answer those being handled.
@@ -125,7 +130,7 @@ class Consumer(Subscription):
         max_deliveries: int,
         counts: QueueMetrics,
     ) -> None:
-        super().__init__(keeper, declare, prefetch=concurrency)
+        super().__init__(keeper, declare, name=queue, prefetch=concurrency)
         self.queue, self.service, self._counts = queue, service, counts
         counts.consumes(queue)
         self._handler, self._max_deliveries = handler, max_deliveries
@@ -155,7 +160,7 @@ class Consumer(Subscription):
                 await self._handle(message)
         except BrokerLost as error:
             # The answer did not reach the broker, so the message is delivered again; handlers are idempotent.
-            log.warning("answer_lost", message_id=message.id, reason=str(error))
+            log.debug("answer_lost", message_id=message.id, reason=str(error))
             await message.give_back()
 
     async def _handle(self, message: _InHand) -> None:
@@ -223,7 +228,7 @@ class Watcher(Subscription):
     def __init__(
         self, keeper: LinkKeeper, declare: Declare, handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> None:
-        super().__init__(keeper, declare, prefetch=256)
+        super().__init__(keeper, declare, name="events of this process", prefetch=256)
         self._handler = handler
         self._arrived: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
 

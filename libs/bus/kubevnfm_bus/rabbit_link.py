@@ -14,6 +14,7 @@ from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.outages import Outage
 from pamqp.commands import Basic
 
 from kubevnfm_bus import topology
@@ -214,7 +215,7 @@ class LinkKeeper:
             self._linked.set()
 
     async def _run(self) -> None:
-        failures = 0
+        failures, outage = 0, Outage("broker")
         # The client library calls `asyncio.wait_for`, which in Python 3.11 loses a cancellation that comes in the moment in
         # which what it awaits ends.
         while not self._is_ending:
@@ -222,16 +223,19 @@ class LinkKeeper:
                 self._link = await Link.open(self._url, name=self._name, declarations=self._declarations)
             except BrokerLost as error:
                 failures += 1
-                log.warning("broker_unreachable", reason=str(error), tries=failures)
+                outage.failed(error)
                 await asyncio.sleep(RECONNECT.after(failures))
                 continue
             failures = 0
             self._linked.set()
-            log.info("broker_connected")
+            if not outage.is_on:
+                log.info("broker_connected")
+            outage.answered()
             try:
                 if not self._is_ending:
                     await self._link.lost()
-                    log.warning("broker_lost")
+                    if not self._is_ending:
+                        outage.failed("the connection was lost")
             finally:
                 self._linked.clear()
                 link, self._link = self._link, None

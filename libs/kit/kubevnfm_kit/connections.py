@@ -22,6 +22,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.request_ids import HEADER, caused_by, present_request_id
 
 log = structlog.get_logger()
 
@@ -84,10 +86,11 @@ class Connection(web.RequestHandler):
         """Accept the caller. If there are too many, close one that waits; if none waits, answer 503 and close this one."""
         if len(self._open_ones) >= self._limits.connections and not self._make_room():
             assert isinstance(transport, asyncio.Transport)
-            log.warning("connection_refused", connections=self._limits.connections)
             self._is_refused = True
-            # Before aiohttp knows the connection: a refusal starts no task that waits for a request.
-            transport.write(_TOO_MANY)
+            with caused_by(new_id()):
+                log.warning("connection_refused", connections=self._limits.connections)
+                # Before aiohttp knows the connection: a refusal starts no task that waits for a request.
+                transport.write(_too_many())
             transport.close()
             return
         self._open_ones.add(self)
@@ -166,11 +169,13 @@ class Connection(web.RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is under way already")
         status, detail = self._refusal(status, exc)
-        if status >= 500:
-            log.error("request_failed", exc_info=exc)
-        else:
-            log.info("request_refused", status=status, reason=detail)
-        response = problem_answer(status, detail)
+        # One that could not be read has no id of its caller.
+        with caused_by(present_request_id() or new_id()):
+            if status >= 500:
+                log.error("request_failed", exc_info=exc)
+            else:
+                log.info("request_refused", status=status, reason=detail)
+            response = problem_answer(status, detail)
         response.force_close()
         return response
 
@@ -199,32 +204,31 @@ _TITLES: Final = {
 
 
 def problem_answer(status: int, detail: str) -> web.Response:
-    """Return ProblemDetails for a request that never reached an application."""
-    return web.Response(status=status, text=_problem(status, detail), content_type="application/problem+json")
+    """Return ProblemDetails for a request that never reached an application, with the present request's id."""
+    text, headers = _problem(status, detail), {HEADER: present_request_id()}
+    return web.Response(status=status, text=text, headers=headers, content_type="application/problem+json")
 
 
 def _problem(status: int, detail: str) -> str:
-    return json.dumps(
-        {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
-    )
+    problem = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
+    return json.dumps({**problem, "requestId": present_request_id()})
 
 
 _BUSY: Final = "too many connections: try again later"
 
 
 def _too_many() -> bytes:
+    """Return the answer to a connection for which there is no place."""
     body = _problem(503, _BUSY)
     head = (
         "HTTP/1.1 503 Service Unavailable",
         "Content-Type: application/problem+json",
         f"Content-Length: {len(body)}",
+        f"{HEADER}: {present_request_id()}",
         "Retry-After: 5",
         "Connection: close",
     )
     return ("\r\n".join(head) + "\r\n\r\n" + body).encode()
-
-
-_TOO_MANY: Final = _too_many()
 
 
 def places_for_health(limits: Limits) -> Any:

@@ -26,6 +26,8 @@ class VnfmError(Exception):
     """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6); 500 for a fault of our own."""
     template: ClassVar[str] = ""
     """The text of a `PlacedError`."""
+    is_said: ClassVar[bool] = False
+    """Whether the outage that it comes from is in the log already (`outages`), so that no other line needs to say it."""
     made_nothing: bool = False
     """Whether the work failed before it changed anything outside; False if that is not known."""
 
@@ -37,9 +39,11 @@ class VnfmError(Exception):
         status: int | None = None,
         retryable: bool | None = None,
         template: str | None = None,
+        is_said: bool | None = None,
     ) -> None:
         super().__init_subclass__()
         given = {"code": code, "title": title, "status": status, "retryable": retryable, "template": template}
+        given["is_said"] = is_said
         for name, value in given.items():
             if value is not None:
                 setattr(cls, name, value)

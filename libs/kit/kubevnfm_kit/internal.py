@@ -13,10 +13,13 @@ from kubevnfm_kit.connections import Handler
 from kubevnfm_kit.errors import InUse, InvalidInput, VnfmError
 from kubevnfm_kit.http import check_ids
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.request_ids import CALLER_NAME, present_request_id
 
 log = structlog.get_logger()
 
 PREFIX = "/internal/"
+SERVICE = "a service"
+"""The caller of an internal request, in its log line: they share tokens."""
 _LARGEST = 8 * 2**20
 """Bytes of a body, as at the gateway."""
 
@@ -43,6 +46,8 @@ def internal_app(
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith(PREFIX) and not has_token(request, token):
             return _problem(401, "unauthenticated", "Unauthenticated", f"the {name} is required")
+        if request.path.startswith(PREFIX):
+            request[CALLER_NAME] = SERVICE
         try:
             check_ids(request)
             return await handler(request)
@@ -71,6 +76,7 @@ def _problem(
     more: JsonMapping = MappingProxyType({}),
 ) -> web.Response:
     body: JsonObject = {"type": code, "title": title, "status": status, "detail": detail, **more}
+    body["requestId"] = present_request_id()
     if places:
         body["invalidParams"] = list(places)
     return web.json_response(body, status=status, content_type="application/problem+json")

@@ -9,16 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
-import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import Outage
 from kubevnfm_kit.run import background
-
-log = structlog.get_logger()
 
 PATH: Final = "/metrics"
 FAST_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
@@ -95,6 +93,7 @@ class Metrics:
         self._families: dict[str, Any] = {}
         self._readings: list[_Reading] = []
         self._reading = asyncio.Lock()
+        self._outage = Outage("metrics")
         ProcessCollector(registry=self._registry)
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Family[Counter]:
@@ -146,17 +145,22 @@ class Metrics:
             return
         try:
             async with asyncio.timeout(_READ_WITHIN_S):
-                await asyncio.gather(*(self._one(each, now) for each in due))
+                are_read = await asyncio.gather(*(self._one(each, now) for each in due))
         except TimeoutError:
-            log.warning("metrics_not_read", reason=f"no answer within {_READ_WITHIN_S:g} s")
+            self._outage.failed(f"no answer within {_READ_WITHIN_S:g} s")
+        else:
+            if all(are_read):
+                self._outage.answered()
 
-    async def _one(self, reading: _Reading, now: float) -> None:
+    async def _one(self, reading: _Reading, now: float) -> bool:
         try:
             await reading.read()
         except VnfmError as error:  # the others are shown all the same
-            log.warning("metrics_not_read", reason=str(error))
-        else:
-            reading.done_at = now
+            if not error.is_said:
+                self._outage.failed(error)
+            return False
+        reading.done_at = now
+        return True
 
     async def _watch_event_loop(self) -> NoReturn:
         lag = self.histogram(

@@ -15,6 +15,8 @@ from typing import Final
 import structlog
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.logging import switch_debug
+from kubevnfm_kit.outages import Outage
 
 log = structlog.get_logger()
 
@@ -32,15 +34,18 @@ async def until_signal() -> None:
 
 
 def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
-    """Enter the service, wait for SIGTERM or SIGINT, leave it (which drains and closes it).
+    """Enter the service, wait for SIGTERM or SIGINT, leave it (which drains and closes it). SIGUSR1 switches debug lines.
 
     No other user of the machine can read the files that it creates meanwhile.
     """
     # Before the first file: packages, databases and what is unpacked from packages may hold secrets of their authors.
     os.umask(0o077)
     _allow_descriptors()
+    # It ends a process that does not expect it, which this one is until its event loop runs.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     async def run() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, switch_debug)
         async with service:
             # The 200,000 objects of the start stay until the end. A full collection that looks at all of them holds
             # every request up for a tenth of a second.
@@ -93,16 +98,20 @@ async def repeat(
     ``every_s``: from the start of a round to the start of the next; ``after_s``: before the first; ``most_share``: the
     largest part of the time that rounds may take: the pause after a longer one is longer.
     """
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    outage = Outage("round", name=task and task.get_name())
     await asyncio.sleep(after_s)
     while True:
         begun_at = loop.time()
         try:
             await work()
+            outage.answered()
         # The database and other services come back by themselves; rounds that ended would not.
         except VnfmError as error:
-            task = asyncio.current_task()
-            log.warning("round_failed", name=task and task.get_name(), reason=str(error))
+            if error.is_said:
+                log.debug("round_postponed", name=task and task.get_name(), reason=str(error))
+            else:
+                outage.failed(error)
         took_s = loop.time() - begun_at
         await asyncio.sleep(max(every_s - took_s, took_s / most_share - took_s))
 

@@ -7,12 +7,13 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kubevnfm_kit.logging import LogForm
 from kubevnfm_kit.tls import ClientTls, ServerTls
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[\w.%-]+)(?::\d{1,5})?")
@@ -146,7 +147,8 @@ class ProcessSettings(ServiceSettings, ListenerTls):
     in all services."""
     log_level: str = "INFO"
     """DEBUG, INFO, WARNING or ERROR."""
-    log_form: Literal["json", "console"] = "json"
+    log_form: LogForm = "json"
+    """``json`` or ``console``: for programs or for people."""
 
     @field_validator("amqp_url")
     @classmethod

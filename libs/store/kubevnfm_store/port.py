@@ -20,7 +20,7 @@ class RevisionConflict(VnfmError, code="revision-conflict", status=409):
     """The document was deleted, or written by another caller since it was read: this caller lost the race."""
 
 
-class StoreUnavailable(OutsideUnavailable, code="store-unavailable", title="Database unavailable"):
+class StoreUnavailable(OutsideUnavailable, code="store-unavailable", title="Database unavailable", is_said=True):
     """The database does not answer."""
 
 

@@ -19,7 +19,6 @@ async def aborted(
     abort: AbortHandler[Any] | None, command: Envelope[Message], context: StepContext, *, within_s: float
 ) -> StepCancelled:
     """Return the end of a command after its abort handler has stopped the outside system's work, if it has one."""
-    log.info("command_cancelled", type=command.type, message_id=command.id)
     if abort is None:
         return StepCancelled(None)
     stopping = asyncio.ensure_future(abort(command.data, context))

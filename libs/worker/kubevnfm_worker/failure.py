@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_events import CommandFailed
+from kubevnfm_bus.port import Ack, Dead, Verdict
+from kubevnfm_events import CommandFailed, Event
 from kubevnfm_events.base import Facts
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 
+from kubevnfm_worker.answers import Answer, Broke
 from kubevnfm_worker.inbox import Wait
 
 CANCELLED: Final = "cancelled"
@@ -70,6 +72,15 @@ def broken(command: str, service: str) -> CommandFailed:
         detail=f"unexpected error in {service}",
         status=500,
     )
+
+
+def verdict_of(answer: Answer | None, event: Event, service: str) -> Verdict:
+    """Return what becomes of the message: of a bug, and of a command that was parked (None), it is kept to find the reason with."""
+    if isinstance(answer, Broke):
+        return Dead(f"unexpected {type(answer.error).__name__} in {service}")
+    if answer is None and isinstance(event, CommandFailed):
+        return Dead(event.detail)
+    return Ack()
 
 
 RETRY: Final = BackOff(0.5, 30.0)

@@ -52,6 +52,8 @@ class Claim:
     owner: str
     fencing: int
     claimed_at: datetime
+    begun_at: datetime
+    """The time of the first claim."""
     tries: int
     """Number of retryable errors in a row."""
     is_cancelled: bool = False
@@ -133,7 +135,8 @@ class Inbox:
 
         ``in_any_case``: it is not handled, so it does not wait until suspects were.
         """
-        claim = Claim(command.id, self._owner, fencing=1, claimed_at=self._clock.now(), tries=0)
+        now = self._clock.now()
+        claim = Claim(command.id, self._owner, fencing=1, claimed_at=now, begun_at=now, tries=0)
         try:
             # Insert first, read only on a conflict: nearly every command is new, and costs one round trip so.
             await self._store.insert(
@@ -289,14 +292,16 @@ class Inbox:
         is_cancelled = bool(body.get("cancelled"))
         since = body.get("unavailableSince")  # missing in records of earlier releases
         unended = self._unended(body)
-        is_parked = _is_parked(body, unended)
+        is_parked, now = _is_parked(body, unended), self._clock.now()
         if not is_parked and not in_any_case and not self._suspects.enter(message_id, len(unended)):
             return Queued()
         claim = Claim(
             message_id,
             self._owner,
             fencing=body["fencing"] + 1,
-            claimed_at=self._clock.now(),
+            claimed_at=now,
+            # Missing in records of earlier releases, and of commands that were cancelled before they were claimed.
+            begun_at=datetime.fromisoformat(body["begunAt"]) if "begunAt" in body else now,
             tries=body["tries"],
             is_cancelled=is_cancelled,
             unavailable_since=None if since is None else datetime.fromisoformat(since),
@@ -341,6 +346,7 @@ class Inbox:
             "state": _CLAIMED,
             "owner": claim.owner,
             "fencing": claim.fencing,
+            "begunAt": rfc3339(claim.begun_at),
             "leaseUntil": self._lease_end(),
             # Until the worker reports otherwise: if it is killed, what it has done is not known.
             "madeNothing": False,

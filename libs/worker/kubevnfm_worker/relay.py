@@ -16,6 +16,7 @@ from kubevnfm_events import Envelope, InvalidMessage, Message, from_document
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_kit.owners import Owners
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, Outgoing, PendingOutbox, StoreUnavailable
@@ -204,7 +205,9 @@ class OutboxRelay:
             await self._bus.publish(envelope)
         # Not an error of the writer: the message is stored, and a sweep publishes it later.
         except VnfmError as error:
-            log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
+            unless_said(error).warning(
+                "publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error)
+            )
             return
         self._uncleared.add(envelope.id)
         self._published[envelope.id] = collection, id
@@ -238,7 +241,7 @@ class OutboxRelay:
         self._uncleared.difference_update(published)
         for result in results:
             if isinstance(result, StoreUnavailable):
-                log.warning("outbox_not_cleared", reason=str(result))
+                log.debug("outbox_not_cleared", reason=str(result))
             elif isinstance(result, BaseException):
                 raise result
 
@@ -252,7 +255,7 @@ class OutboxRelay:
                 if await self.sweep():
                     pause_s = self._settle_s
             except StoreUnavailable as error:
-                log.warning("outbox_sweep_postponed", reason=str(error))
+                log.debug("outbox_sweep_postponed", reason=str(error))
             await asyncio.sleep(min(pause_s, self._sweep_s))
 
 

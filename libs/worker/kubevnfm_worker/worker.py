@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, Self
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
@@ -28,8 +28,9 @@ from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
 from kubevnfm_worker.aborting import aborted
 from kubevnfm_worker.answers import Answer, Broke, DeadlinePassed, Retry, answer_of, called, class_of, made_nothing_of
+from kubevnfm_worker.command_lines import say_begun, say_ended, say_waits
 from kubevnfm_worker.command_metrics import CommandMetrics
-from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out
+from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out, verdict_of
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Queued, Taken, Wait
 from kubevnfm_worker.lease import Course, keep_lease
 from kubevnfm_worker.news import News, news_of_wait
@@ -219,7 +220,7 @@ class CommandWorker:
         try:
             await self._inbox.mark_cancelled(command)
         except StoreUnavailable as error:
-            log.warning("store_unavailable", message_id=command.id, reason=str(error))
+            log.debug("command_postponed", message_id=command.id, reason=str(error))
             return Again(_STORE_PAUSE_S)
         nudge = self._nudges.get(command.id)
         if nudge is not None:
@@ -250,7 +251,7 @@ class CommandWorker:
                     return await self._held(claim, command)
         except StoreUnavailable as error:
             # Not a fault of the message, so it must not count as a failed delivery however long the database is away.
-            log.warning("store_unavailable", message_id=command.id, reason=str(error))
+            log.debug("command_postponed", message_id=command.id, reason=str(error))
             return Again(_STORE_PAUSE_S)
         except LeaseLost:
             log.warning("lease_lost", message_id=command.id)
@@ -269,20 +270,15 @@ class CommandWorker:
     async def _park(self, claim: Claim, command: Envelope[Message]) -> Verdict:
         """Fail the command, whose handling has ended the process again and again."""
         ended = HandlerEndedProcess(command.type, self._service, claim.ends)
-        log.error(
-            "command_parked",
-            type=command.type,
-            message_id=command.id,
-            operation_id=command.operationid,
-            ends=claim.ends,
-        )
+        failure = failed(command.type, ended, made_nothing=False)
         # The dead letter keeps the message to find the reason with.
-        verdict = await self._finish(claim, command, failed(command.type, ended, made_nothing=False), Dead(str(ended)))
+        verdict = await self._finish(claim, command, failure, None)
         with suppress(StoreUnavailable):  # shown a minute later
             await self._show()
         return verdict
 
     async def _held(self, claim: Claim, command: Envelope[Message]) -> Verdict:
+        say_begun(command, claim)
         try:
             return await self._work(claim, command)
         except (LeaseLost, StoreUnavailable):
@@ -310,7 +306,7 @@ class CommandWorker:
         made_nothing = claim.made_nothing and made_nothing_of(answer)
         match answer:
             case Done(event=event):
-                return await self._finish(claim, command, event, Ack())
+                return await self._finish(claim, command, event, answer)
             case NotYet(again_in_s=again_in_s, waits_for=waits_for):
                 waits = of_handler(claim.waits, waits_for, self._clock.now())
                 if waits is None:
@@ -323,11 +319,9 @@ class CommandWorker:
                 # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
             case DeadlinePassed():
-                log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
                 late = timed_out(command.type, self._layer, waits=claim.waits, made_nothing=made_nothing)
-                return await self._finish(claim, command, late, Ack())
+                return await self._finish(claim, command, late, answer)
             case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer)) is not None:
-                log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
                 await self._report_wait(claim, command, retry.waits, tries=claim.tries + 1)
                 await self._inbox.rest(
                     claim,
@@ -339,15 +333,12 @@ class CommandWorker:
                 self._counts.again(command, "error", retry.pause_s)
                 return Again(retry.pause_s)
             case VnfmError():
-                log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
                 failure = failed(command.type, answer, made_nothing=made_nothing)
-                return await self._finish(claim, command, failure, Ack())
-            case Broke(error=error):
-                log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
-                reason = f"unexpected {type(error).__name__} in {self._service}"
+                return await self._finish(claim, command, failure, answer)
+            case Broke():
                 # The event ends the operation's step at once; the dead letter keeps the message to find the bug
                 # with.
-                return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
+                return await self._finish(claim, command, broken(command.type, self._service), answer)
 
     def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError) -> Retry | None:
         """Return when the next try is; None when the command has failed."""
@@ -365,7 +356,8 @@ class CommandWorker:
         return Retry(pause_s, since, after_error(claim.waits, error, now)) if is_worth_it else None
 
     async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait, *, tries: int) -> None:
-        """Publish, for people who watch the operation, why and since when the command makes no progress."""
+        """Say, also to those who watch the operation, why and since when the command makes no progress."""
+        say_waits(command, claim.waits, waits, tries=tries)
         state: Literal["started", "progressed"] = "started" if claim.waits is None else "progressed"
         await self._context(claim, command).publish(news_of_wait(waits, state, tries=tries))
 
@@ -452,8 +444,8 @@ class CommandWorker:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, claim: Claim, command: Envelope[Message], event: Event, verdict: Verdict) -> Verdict:
-        """Store the outcome; while the database is away, retry as long as the lease lasts."""
+    async def _finish(self, claim: Claim, command: Envelope[Message], event: Event, answer: Answer | None) -> Verdict:
+        """Store the outcome; while the database is away, retry as long as the lease lasts. ``answer``: None if it was parked."""
         await self._end_wait(claim, command, "failed" if isinstance(event, CommandFailed) else "finished")
         deadline = asyncio.get_running_loop().time() + self._lease_s
         while True:
@@ -464,6 +456,8 @@ class CommandWorker:
                     raise
                 await asyncio.sleep(_STORE_TRY_EVERY_S)
             else:
+                say_ended(command, claim, event, answer, self._clock.now())
+                verdict = verdict_of(answer, event, self._service)
                 self._counts.ended(command, event, verdict, is_parked=claim.is_parked)
                 return verdict
 

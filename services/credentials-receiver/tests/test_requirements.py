@@ -163,7 +163,9 @@ async def test_every_refused_signature_looks_the_same(receivers: Receivers) -> N
     ):
         status, problem, headers = await receivers.post(raw, {**good, **changes})
         assert "Date" in headers
-        shown = {name: value for name, value in headers.items() if name not in ("Date", "Content-Length")}
+        assert problem.pop("requestId") == headers["X-Request-ID"]
+        own = ("Date", "Content-Length", "X-Request-ID")
+        shown = {name: value for name, value in headers.items() if name not in own}
         seen.add((status, json.dumps(problem), json.dumps(shown)))
     assert len(seen) == 1
     assert next(iter(seen))[0] == 401

@@ -21,6 +21,7 @@ from kubevnfm_events.vim import (
 )
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims
@@ -90,7 +91,9 @@ class VimHandlers:
             pause_s = self._pause_s(delivery, error)
             if pause_s is not None:
                 return Again(pause_s)
-            log.warning("credentials_event_failed", credentials_id=event.credentials_id, reason=str(error))
+            unless_said(error).warning(
+                "credentials_event_failed", credentials_id=event.credentials_id, reason=str(error)
+            )
             # VimInUse (CR-084): the VIM stays, and the event reports why.
             reason = f"VIM kept: {error}" if is_deletion else f"{error.title}: {error}"
             await self._publish(delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=reason))

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.outages import Outage
 from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import (
@@ -63,6 +64,7 @@ class MongoStore:
         # The driver makes a new object at each look-up of a collection.
         self._documents: Callable[[str], Any] = cache(database.__getitem__)
         self._with_pending_index: set[str] = set()
+        self._outage = Outage("database")
 
     @classmethod
     @asynccontextmanager
@@ -383,6 +385,10 @@ class MongoStore:
 
     async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
         """Call until the server answers; every call is safe to repeat."""
+        with self._outage.watched(StoreUnavailable):
+            return await self._tried(call, subject)
+
+    async def _tried(self, call: Callable[[], Awaitable[T]], subject: str) -> T:
         for pause_s in (*_PAUSES_S, None):
             try:
                 return await call()

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TextIO, TypeVar
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import Outage
 
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.sqlite.catalogue import Catalogue
@@ -54,6 +55,7 @@ class Writer:
         """They go with the next operation that may not wait, or when the timer ends."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._outage = Outage("database")
         self.is_refused = False
         """Whether the last transaction could not be stored: the disk is full, for example."""
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
@@ -116,8 +118,10 @@ class Writer:
             # Only after COMMIT: readers have connections of their own and do not see a new table earlier.
             self.catalogue.publish()
             self.is_refused = False
+            self._outage.answered()
         except sqlite3.Error as error:  # the disk is full, for example: nothing of this transaction was stored
             self.is_refused = True
+            self._outage.failed(error)
             with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                 self._connection.execute("ROLLBACK")
             with suppress(sqlite3.Error):

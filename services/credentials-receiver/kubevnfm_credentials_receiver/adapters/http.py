@@ -19,6 +19,7 @@ from kubevnfm_kit.clock import Clock, machine_now
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.request_ids import present_request_id
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.metrics import CallbackMetrics
@@ -205,7 +206,7 @@ def _refused(error: VnfmError, headers: Sequence[tuple[str, str]]) -> web.Respon
     problem = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
     return web.Response(
         status=error.status,
-        text=json.dumps(problem),
+        text=json.dumps({**problem, "requestId": present_request_id()}),
         content_type="application/problem+json",
         headers=headers,
     )

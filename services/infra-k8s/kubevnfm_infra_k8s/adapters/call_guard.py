@@ -14,6 +14,7 @@ from kubevnfm_clients.outbound import refused_in
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.outages import Outage
 
 from kubevnfm_infra_k8s.adapters.region_metrics import RegionMeter, RegionMetrics, Sent
 from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
@@ -26,7 +27,7 @@ _PROBE_S: Final = 30.0
 """So long a probe may wait for an answer, a watch too: no other call is sent meanwhile."""
 
 
-class RegionAway(ClusterUnavailable):
+class RegionAway(ClusterUnavailable, is_said=True):
     """The API server has not answered the last calls, so this one was not sent."""
 
 
@@ -40,6 +41,7 @@ class CircuitBreaker:
         """Calls in a row without an answer."""
         self._since = self._reason = ""
         """When the first of them failed, and why the last one did."""
+        self._outage = Outage("cluster", endpoint=endpoint)
         self._pauses = 0
         self._refused_until = 0.0
         self._is_probing = False
@@ -70,6 +72,7 @@ class CircuitBreaker:
         """Note how a call has ended."""
         if error is None:
             self._failures = self._pauses = 0
+            self._outage.answered()
         # A refused address says nothing about the API server.
         elif isinstance(error, (aiohttp.ClientError, OSError, TimeoutError)) and refused_in(error) is None:
             self._failed(error, is_probe=is_probe)
@@ -82,6 +85,8 @@ class CircuitBreaker:
         if not self._failures:
             self._since = rfc3339(datetime.now(UTC))
         self._failures += 1
+        if self.is_open:
+            self._outage.failed(self._reason)
         # Calls that were sent before make no pause longer: hundreds of them may fail at one moment.
         if self._failures == _FAILURES or (is_probe and self.is_open):
             self._pauses += 1

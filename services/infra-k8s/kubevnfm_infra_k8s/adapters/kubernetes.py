@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
@@ -272,10 +273,9 @@ class KubernetesCluster:
                 expiries = 1 if has_lasted else expiries + 1
                 log.info("watch_expired", kind=resource.kind)
             except (ClusterUnavailable, WebhookUnavailable) as error:
-                failures += 1
-                if failures >= _MOST_FAILURES:
+                if (failures := failures + 1) >= _MOST_FAILURES:
                     raise
-                log.info("watch_broken", kind=resource.kind, reason=str(error))
+                unless_said(error).info("watch_broken", kind=resource.kind, reason=str(error))
                 # It goes on where it broke; an event that cannot be read would break it again, and a list goes past it.
                 if failures > 1:
                     version = ""

@@ -15,6 +15,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, Stored, by
 
@@ -330,7 +331,7 @@ class NoExport:
             if stored is not None and stored.body["url"]:
                 await self._store.update(EXPORTS, _STATE, {"url": ""})
         except VnfmError as error:
-            log.warning("end_of_export_not_stored", reason=str(error))
+            unless_said(error).warning("end_of_export_not_stored", reason=str(error))
             return False
         return True
 

@@ -14,6 +14,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Resource
@@ -96,7 +97,7 @@ class ComparisonHandler:
             findings = await self._findings(command, round_s=round_s)
         except VnfmError as error:
             # Not the objects' fault: the VIM's own status shows it.
-            log.info("objects_not_compared", vim_id=command.vim.vim_id, reason=str(error))
+            unless_said(error).info("objects_not_compared", vim_id=command.vim.vim_id, reason=str(error))
             return Ack()
         if findings:
             log.info("objects_differ", vim_id=command.vim.vim_id, instances=len(findings))

@@ -11,6 +11,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events.vnfcs import ReadVnfcs, VnfcsRead
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.ports import Clusters, Releases
 from kubevnfm_infra_k8s.domain.reading.instance_facts import present_vnfcs
@@ -41,7 +42,7 @@ class VnfcHandler:
         try:
             read = await self._read(command)
         except VnfmError as error:
-            log.info("vnfcs_not_read", vnf_instance_id=command.vnf_instance_id, reason=str(error))
+            unless_said(error).info("vnfcs_not_read", vnf_instance_id=command.vnf_instance_id, reason=str(error))
             return Ack()
         if read is not None:
             await self.bus.publish(delivery.envelope.follow_up(read, source=SOURCE))

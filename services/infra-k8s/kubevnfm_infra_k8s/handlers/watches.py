@@ -28,6 +28,7 @@ from kubevnfm_events.capi import (
 )
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
@@ -113,7 +114,7 @@ class WatchHandler:
                 await self.bus.publish(envelope.follow_up(found, source=SOURCE))
         except VnfmError as error:
             # The VIM's own status shows that it does not answer.
-            log.info("cluster_not_watched", type=envelope.type, vim_id=vim.vim_id, reason=str(error))
+            unless_said(error).info("cluster_not_watched", type=envelope.type, vim_id=vim.vim_id, reason=str(error))
 
     async def _machines(self, command: WatchMachines, deadline: datetime | None) -> MachinesChanged | None:
         """Return what differs from what is expected; None if nothing does until the deadline."""

@@ -32,6 +32,7 @@ from kubevnfm_keystone import (
     refusal_of,
 )
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.outages import Outage
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain.errors import ServiceMissing, VimAccessDataMissing, VimRefused, VimUnavailable
@@ -106,6 +107,7 @@ class Tenant:
         self._opening = asyncio.Lock()
         self._opened: KeystoneSession | None = None
         self._renew_at = 0.0
+        self._outage = Outage("vim", endpoint=access.auth_url)
 
     async def credentials(self, work: Callable[[ApplicationCredentials], T]) -> T:
         """Return what ``work`` does with the application credentials of the user. Raises VimRefused, VimUnavailable."""
@@ -212,8 +214,12 @@ class Tenant:
         return connection
 
     async def _run(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
+        with self._outage.watched(VimUnavailable):
+            return await self._translated(service, work, pool or self._calls)
+
+    async def _translated(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool or self._calls, work)
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()

@@ -18,6 +18,7 @@ from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events.lcm import AutomaticReason, InstanceDeleted, OperationChanged
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_sol.lcm import HealVnfRequest, ScaleVnfRequest
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 
@@ -116,7 +117,7 @@ class ActionWork:
             try:
                 pause_s = await self.look()
             except StoreUnavailable as error:
-                log.warning("automatic_actions_not_read", reason=str(error))
+                unless_said(error).warning("automatic_actions_not_read", reason=str(error))
                 pause_s = _RETRY_S
             try:
                 async with asyncio.timeout(pause_s):

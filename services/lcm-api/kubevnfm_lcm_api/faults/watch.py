@@ -21,6 +21,7 @@ from kubevnfm_events.lcm import InstanceDeleted, InstanceDrifted, InstanceTroubl
 from kubevnfm_events.vim import VimCredentialsExpiring, VimDeregistered, VimRegistered, VimStatusChanged
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 
@@ -78,7 +79,7 @@ class FaultWatch:
         try:
             await self._follow(delivery.envelope.data)
         except VnfmError as error:
-            log.warning("faults_not_looked_at", message_id=delivery.envelope.id, reason=str(error))
+            unless_said(error).warning("faults_not_looked_at", message_id=delivery.envelope.id, reason=str(error))
             return Again(_AGAIN_S)
         return Ack()
 

@@ -22,7 +22,7 @@ from kubevnfm_lcm_api.gateway.versions import ANNOUNCED, Api, check_headers, hea
 from kubevnfm_lcm_api.http.bodies import BODY_LIMIT
 from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
 from kubevnfm_lcm_api.http.documents import DOCUMENTS
-from kubevnfm_lcm_api.http.errors import REQUEST_ID, errors_as_problems
+from kubevnfm_lcm_api.http.errors import errors_as_problems
 from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Route, add_routes
 
 _OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
@@ -119,6 +119,6 @@ def _routes(parts: Parts, states: Mapping[str, object]) -> Iterator[Route]:
 
 
 def _audit_facts(request: web.Request, response: web.StreamResponse) -> Mapping[str, object]:
-    """Return the operation occurrence that a request has created or acted on, and the id that its errors show."""
+    """Return the operation occurrence that a request has created or acted on."""
     fits = _OCCURRENCE.search(response.headers.get("Location", "")) or _OCCURRENCE.search(request.path)
-    return {"occurrence_id": fits[1] if fits else None, "request_id": request.get(REQUEST_ID)}
+    return {"occurrence_id": fits[1] if fits else None}

@@ -10,7 +10,7 @@ from aiohttp import web
 from kubevnfm_access.errors import TooManyRequests, Unauthenticated
 from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, InvalidInput, OutsideUnavailable, VnfmError
-from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
 from kubevnfm_lcm_api.http.documents import PointedError, PointedProblem, document_of, json_pointer
@@ -20,7 +20,6 @@ log = structlog.get_logger()
 RETRY_AFTER_S: Final = 5
 _MOST_PLACES: Final = 100
 """The most wrong places that an answer names (multicloud.md MC-006)."""
-REQUEST_ID: Final = web.RequestKey("request_id", str)
 
 _DETAIL: Final = {
     404: "there is no resource at this path",
@@ -61,7 +60,8 @@ class BodyTooLarge(VnfmError, code="body-too-large", title="Body too large", sta
 def problem_response(
     request: web.Request, problem: ProblemDetails, headers: Sequence[tuple[str, str]] = ()
 ) -> web.Response:
-    """Return the answer with the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5), for ONAP as plain text."""
+    """Return the answer with the problem and the request's id; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5), for ONAP as plain text."""
+    problem = problem.model_copy(update={"request_id": present_request_id() or None})
     if document_of(request.app, request.path).plain_status is not None:
         return web.Response(status=problem.status, text=f"{problem.detail}\n", headers=headers)
     if request.path.startswith("/v1.0/"):
@@ -77,7 +77,7 @@ def problem_response(
     )
 
 
-def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
+def _of_error(request: web.Request, error: VnfmError) -> web.Response:
     places = error.places[:_MOST_PLACES] if isinstance(error, InvalidInput) else ()
     problem: ProblemDetails
     document = document_of(request.app, request.path)
@@ -91,7 +91,6 @@ def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Re
     else:
         named = tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name)
         problem = ProblemDetails.from_error(error).model_copy(update={"invalid_params": named})
-    problem = problem.model_copy(update={"request_id": request_id})
     headers: list[tuple[str, str]] = []
     if isinstance(error, OutsideUnavailable | BeingRemoved):
         headers.append(("Retry-After", str(RETRY_AFTER_S)))
@@ -107,11 +106,10 @@ def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Re
 @web.middleware
 async def errors_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn every exception of a handler into ProblemDetails (SOL013 6.3); the caller sees no detail of a crash."""
-    request_id = request[REQUEST_ID] = new_id()
     try:
         return await handler(request)
     except VnfmError as error:
-        return _of_error(request, error, request_id)
+        return _of_error(request, error)
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
@@ -122,11 +120,9 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
         detail = _DETAIL.get(refusal.status, refusal.reason)
         return problem_response(
             request,
-            ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail, request_id=request_id),
+            ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail),
             allow,
         )
     except Exception:  # the outermost handler: everything is logged, nothing is shown to the caller
-        log.exception("request_failed", method=request.method, path=request.path, request_id=request_id)
-        return problem_response(
-            request, ProblemDetails(type="internal-error", status=500, detail="unexpected error", request_id=request_id)
-        )
+        log.exception("request_failed", method=request.method, path=request.path)
+        return problem_response(request, ProblemDetails(type="internal-error", status=500, detail="unexpected error"))

@@ -13,6 +13,7 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_kit.traces import callers_trace
 from kubevnfm_secrets import listed_names
 from kubevnfm_store.port import AlreadyExists, DocumentStore
@@ -71,6 +72,7 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
         expires_at=rfc3339(now + _KEPT),
         by=request[CALLER].subject,
         traceparent=str(callers_trace() or ""),
+        request_id=present_request_id(),
         parallel=parallel,
         stop_after_failures=asked.stop_after_failures or 0,
         regions=tuple(RegionEntry(cloud_region_id=each.id) for each in group.regions),

@@ -62,6 +62,8 @@ class GroupRecord(SolType):
     """The user who has asked for it."""
     traceparent: str = ""
     """The span of that request (W3C Trace Context), to which its operations belong; empty: it has named none."""
+    request_id: str = ""
+    """The id of that request."""
     parallel: int
     stop_after_failures: int
     is_cancelled: bool = False

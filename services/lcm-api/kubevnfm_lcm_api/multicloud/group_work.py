@@ -17,6 +17,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, lease_left_s
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.owners import Owners
+from kubevnfm_kit.request_ids import caused_by
 from kubevnfm_kit.traces import read_traceparent, traced_by
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
@@ -90,7 +91,7 @@ class GroupWork:
                         await self._claim(stored)
                     pause_s = self._pause_s(found)
                 except StoreUnavailable as error:
-                    log.warning("groups_not_read", reason=str(error))
+                    log.debug("groups_not_read", reason=str(error))
                     pause_s = _RETRY_S
                 try:
                     async with asyncio.timeout(pause_s):
@@ -177,7 +178,8 @@ class GroupWork:
     def _start(self, group: GroupRecord, entry: RegionEntry) -> None:
         key = (group.id, entry.cloud_region_id)
         if key not in self._starts:
-            with traced_by(read_traceparent(group.traceparent)):  # the task begins with this context, and keeps it
+            # The task begins with this context, and keeps it.
+            with traced_by(read_traceparent(group.traceparent)), caused_by(group.request_id):
                 self._starts[key] = asyncio.create_task(self._begin(group, entry), name=f"group-region {key}")
 
     async def _looked_at(self, group: GroupRecord, entry: RegionEntry) -> RegionEntry:

@@ -24,6 +24,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.outages import say_outage, say_outage_ended
 from kubevnfm_kit.owners import Owners
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Op, Query, Sort, Stored, by
@@ -286,7 +287,7 @@ class Notifications:
                 if not run.is_asked_again:  # no await from here to the end, so no other command can come in between
                     return Ack()
         except StoreUnavailable as error:
-            log.warning("notifications_postponed", subscription_id=subscription_id, reason=str(error))
+            log.debug("notifications_postponed", subscription_id=subscription_id, reason=str(error))
             return Again(_STORE_PAUSE_S)
 
     async def _not_our_turn(self, subscription_id: str, command_id: str) -> Verdict:
@@ -304,7 +305,7 @@ class Notifications:
     async def _in_turn(self, subscription: Stored, run: _Run) -> float | None:
         """Deliver while this process has the turn; return the subscriber's back-off."""
         record = DeliveryRecord.from_subscription(subscription)
-        was_failing = record.failures > 0
+        failures, failing_since = record.failures, record.failing_since
         delivering = asyncio.create_task(self._empty(subscription, record, run), name="deliveries")
         renewal = asyncio.create_task(self._turns.renew(subscription.id), name="turn")
         back_off_s: float | None = _BUSY_S
@@ -327,8 +328,9 @@ class Notifications:
             # The messages being sent may be sent again, perhaps by this process: an operator finds the reason here.
             if is_lost or not is_ours:
                 log.info("turn_lost", subscription_id=subscription.id)
-        if back_off_s is None and was_failing and not run.is_void:
-            log.info("subscriber_has_caught_up", subscription_id=subscription.id)
+        if back_off_s is None and failures and failing_since and not run.is_void:
+            lasted_s = (self._clock.now() - datetime.fromisoformat(failing_since)).total_seconds()
+            say_outage_ended("subscriber", lasted_s, failures, subscription_id=subscription.id)
         return back_off_s
 
     async def _empty(self, subscription: Stored, record: DeliveryRecord, run: _Run) -> float | None:
@@ -379,7 +381,11 @@ class Notifications:
 
     async def _untaken(self, subscription: Stored, record: DeliveryRecord, answer: Untaken) -> float:
         """Drop notifications that are too old; return the subscriber's back-off."""
-        log.info("notification_not_taken", subscription_id=subscription.id, reason=answer.reason, tries=record.failures)
+        if record.failures == 1:
+            say_outage("subscriber", answer.reason, subscription_id=subscription.id)
+        log.debug(
+            "notification_not_taken", subscription_id=subscription.id, reason=answer.reason, tries=record.failures
+        )
         # While it waits for the interval, a notification does not grow old.
         longest = _GIVE_UP_AFTER + timedelta(seconds=interval_s(subscription.body))
         too_old = rfc3339(self._clock.now() - longest)

@@ -118,7 +118,7 @@ class EventLog:
                 try:
                     await self._insert([event for event, _ in batch])
                 except StoreUnavailable as error:
-                    log.warning("events_not_logged", reason=str(error))
+                    log.debug("events_not_logged", reason=str(error))
                     verdict = Again(_STORE_PAUSE_S)
                 for _, answer in batch:
                     # A delivery may have been cancelled during the write.

@@ -19,6 +19,7 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import NotFound, Unprocessable, VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Query, Stored, by
 from kubevnfm_worker.outbox import Outbox
@@ -236,4 +237,5 @@ def _begun(wanted: ChartWanted) -> JsonObject:
 
 def _task(chart_id: str) -> Envelope[FetchChart]:
     command = FetchChart(chart_id=chart_id)
-    return Envelope(data=command, source=SOURCE, id=derived_id("fetch-chart", chart_id, new_id()), subject=chart_id)
+    message_id, request_id = derived_id("fetch-chart", chart_id, new_id()), present_request_id()
+    return Envelope(data=command, source=SOURCE, id=message_id, subject=chart_id, requestid=request_id)

@@ -19,6 +19,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.owners import Owners
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.packages import ExternalArtifactsAccessConfig
 from kubevnfm_sol.problem import ProblemDetails
@@ -388,7 +389,8 @@ class Onboarding:
 
 
 def _task(command: FetchPackage | OnboardPackage, id: str) -> Envelope[Message]:
-    return Envelope(data=command, source=SOURCE, id=id, subject=command.package_id)
+    request_id = present_request_id()
+    return Envelope(data=command, source=SOURCE, id=id, subject=command.package_id, requestid=request_id)
 
 
 def _taken() -> PackageBusy:

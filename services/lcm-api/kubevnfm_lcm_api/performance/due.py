@@ -15,6 +15,7 @@ import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker.leases import lease_end
@@ -75,7 +76,7 @@ class DueWork:
                 if stored.id not in self._running:
                     await self._claim(stored)
         except VnfmError as error:
-            log.warning("measurements_postponed", collection=self._collection, reason=str(error))
+            unless_said(error).warning("measurements_postponed", collection=self._collection, reason=str(error))
             return _LOOK_S
         if len(self._running) >= _AT_ONCE:
             return _LOOK_S  # the end of one of them wakes this
@@ -101,9 +102,13 @@ class DueWork:
         try:
             async with asyncio.timeout(WORK_S):
                 await self._work(stored, claim)
-        except (VnfmError, TimeoutError) as error:
-            # The lease ends, and the document is due again.
-            log.warning("measurement_failed", collection=self._collection, id=stored.id, reason=str(error))
+        except VnfmError as error:
+            # The lease ends, and the document is due again; so below.
+            unless_said(error).warning(
+                "measurement_failed", collection=self._collection, id=stored.id, reason=str(error)
+            )
+        except TimeoutError:
+            log.warning("measurement_failed", collection=self._collection, id=stored.id, reason="it took too long")
         except Exception:  # a fault of ours with one document must not stop the others, and must be seen
             log.exception("measurement_failed", collection=self._collection, id=stored.id)
         finally:

@@ -68,9 +68,10 @@ class Sources:
         """Note that one does not answer: the beginning of an outage has a line in the log."""
         if address not in self._away and len(self._away) < _MOST_OUTAGES:
             self._away.add(address)
-            is_away = isinstance(error, MeasurerUnavailable)
-            event = "prometheus_does_not_answer" if is_away else "prometheus_refuses_query"
-            log.warning(event, address=_shown(address), reason=str(error))
+            if isinstance(error, MeasurerUnavailable):
+                log.warning("prometheus_does_not_answer", address=_shown(address), reason=str(error))
+            else:
+                log.warning("prometheus_refuses_query", address=_shown(address), reason=str(error))
 
 
 def _shown(address: str) -> str:

@@ -12,6 +12,7 @@ from kubevnfm_events.performance import ThresholdCrossed
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
@@ -93,7 +94,7 @@ class HandedCrossings:
         except NotFound as error:
             log.info("crossing_not_handed_on", threshold_id=event.threshold_id, reason=str(error))
         except VnfmError as error:
-            log.warning("crossing_not_handed_on", threshold_id=event.threshold_id, reason=str(error))
+            unless_said(error).warning("crossing_not_handed_on", threshold_id=event.threshold_id, reason=str(error))
             if error.retryable:
                 return Again(_HAND_ON_AGAIN_S)
         return Ack()

@@ -9,11 +9,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
+import structlog
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal, TaskKey
+
+log = structlog.get_logger()
 
 Publish = Callable[[TaskProgressed], Awaitable[None]]
 ProgressState = Literal["started", "progressed", "finished", "failed", "skipped", "cancelled"]
@@ -66,6 +69,7 @@ class Recorder:
         # The journal first: it rejects a worker that has lost its claim before people see the task started a second
         # time.
         earlier = await self._journal.begin(key, self._claim)
+        log.info("task_begun", node=node.name, task=task)
         await self._report(node, task, "started")
         began = time.monotonic()
         current = self._current.set((node, task))
@@ -75,16 +79,23 @@ class Recorder:
             if isinstance(error, NodeFailure | ConnectionLost):
                 error.task = error.task or task
             duration_s = time.monotonic() - began
+            _say_ended(node, task, duration_s, "failed", code=error.code, reason=str(error))
             await self._journal.failed(key, self._claim, error=str(error), duration_s=duration_s)
             await self._report(node, task, "failed", message=str(error), duration_s=duration_s, code=error.code)
             raise
         except asyncio.CancelledError:
             # Nothing is written here: a cancelled worker may have lost its claim to another.
-            self._cancelled.append((node, task, time.monotonic() - began))
+            duration_s = time.monotonic() - began
+            _say_ended(node, task, duration_s, "cancelled")
+            self._cancelled.append((node, task, duration_s))
+            raise
+        except Exception:  # ours: the command ends with it, and its line has the traceback
+            _say_ended(node, task, time.monotonic() - began, "failed", code="internal-error")
             raise
         finally:
             self._current.reset(current)
         duration_s = time.monotonic() - began
+        _say_ended(node, task, duration_s, "done" if result.changed else "skipped")
         await self._journal.done(key, self._claim, facts=result.facts, duration_s=duration_s)
         self._done += counted
         state: ProgressState = "finished" if result.changed else "skipped"
@@ -140,3 +151,7 @@ class Recorder:
                 code=code,
             )
         )
+
+
+def _say_ended(node: NodeId, task: str, duration_s: float, outcome: str, **why: str) -> None:
+    log.info("task_ended", node=node.name, task=task, duration_s=round(duration_s, 3), outcome=outcome, **why)

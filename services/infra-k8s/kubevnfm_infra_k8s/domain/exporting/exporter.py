@@ -18,6 +18,7 @@ from typing import Final
 import structlog
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import Outage, unless_said
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.exporting import nodes
@@ -87,7 +88,7 @@ class Exporter:
     async def run(self, term: Term) -> None:
         """Export until cancelled. Raises LeaseLost."""
         writer = NodeWriter(self.graph, term.check)
-        failures, is_begun = 0, False
+        failures, is_begun, outage = 0, False, Outage("aai")
         while True:
             pause_s = self.idle_s
             try:
@@ -98,17 +99,18 @@ class Exporter:
                 if await self._round(writer) or await self.records.mark_page():
                     pause_s = 0.0
                 failures = 0
+                outage.answered()
             except AaiAway as error:
                 failures += 1
                 pause_s = self.pauses.after(failures)
-                log.warning("aai_away", reason=str(error), failures=failures)
+                outage.failed(error)
                 await self._say(is_reachable=False, reason=str(error))
             except LeaseLost:
                 raise
             except VnfmError as error:
                 failures += 1
                 pause_s = self.pauses.after(failures)
-                log.warning("export_interrupted", reason=str(error))
+                unless_said(error).warning("export_interrupted", reason=str(error))
             except Exception:  # a fault of ours must not end the export for good, and must be seen
                 failures += 1
                 pause_s = self.pauses.after(failures)
@@ -119,7 +121,7 @@ class Exporter:
         try:
             await self.records.said(is_reachable=is_reachable, reason=reason)
         except VnfmError as error:
-            log.warning("export_state_not_stored", reason=str(error))
+            unless_said(error).warning("export_state_not_stored", reason=str(error))
 
     async def _round(self, writer: NodeWriter) -> bool:
         """Export what is due; return whether there may be more."""

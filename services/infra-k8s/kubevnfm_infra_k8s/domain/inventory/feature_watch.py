@@ -22,6 +22,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.inventory.ports import FeatureRecords, Kind, LeaseLost, Term
@@ -93,7 +94,7 @@ class FeatureWatch:
             except VnfmError as error:
                 failures += 1
                 pause_s = _PAUSES.after(failures)
-                log.info("features_stale", vim_id=self.vim_id, kind=kind[1], reason=str(error))
+                unless_said(error).info("features_stale", vim_id=self.vim_id, kind=kind[1], reason=str(error))
             except Exception:  # a fault of ours must not stop the other kinds, and must be seen
                 log.exception("features_watch_failed", vim_id=self.vim_id, kind=kind[1])
             await asyncio.sleep(pause_s)
@@ -151,7 +152,7 @@ class FeatureWatch:
             try:
                 await self.records.found(self.vim_id, digest)
             except VnfmError as error:
-                log.warning("features_not_stored", vim_id=self.vim_id, reason=str(error))
+                unless_said(error).warning("features_not_stored", vim_id=self.vim_id, reason=str(error))
                 await asyncio.sleep(_PAUSES.first_s)
                 self._changed.set()
             else:
@@ -166,7 +167,7 @@ class FeatureWatch:
             try:
                 return await self.records.last(self.vim_id)
             except VnfmError as error:
-                log.warning("features_not_read", vim_id=self.vim_id, reason=str(error))
+                unless_said(error).warning("features_not_read", vim_id=self.vim_id, reason=str(error))
                 await asyncio.sleep(_PAUSES.first_s)
 
 

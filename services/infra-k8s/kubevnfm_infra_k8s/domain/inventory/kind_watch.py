@@ -19,6 +19,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
@@ -133,7 +134,7 @@ class KindWatch:
                     raise
                 self.report(error)
                 failures += 1
-                log.info("inventory_stale", vim_id=self.vim_id, kind=self.kind, reason=str(error))
+                unless_said(error).info("inventory_stale", vim_id=self.vim_id, kind=self.kind, reason=str(error))
             await asyncio.sleep(_PAUSES.after(failures))
 
     @asynccontextmanager

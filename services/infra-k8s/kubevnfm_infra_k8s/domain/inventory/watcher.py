@@ -13,6 +13,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.inventory.feature_watch import FeatureWatch
@@ -216,7 +217,7 @@ class RegionWatch:
             try:
                 await self.mark(stale)
             except VnfmError as error:
-                log.warning("inventory_state_not_stored", vim_id=self.region.vim_id, reason=str(error))
+                unless_said(error).warning("inventory_state_not_stored", vim_id=self.region.vim_id, reason=str(error))
                 await asyncio.sleep(_RETRY_S)
                 self._changed.set()
             else:
@@ -286,7 +287,7 @@ class InventoryWatcher:
                         unused = await self._without_unused(running, unused, term)
                     is_read = True
                 except VnfmError as error:
-                    log.warning("inventory_regions_not_read", reason=str(error))
+                    unless_said(error).warning("inventory_regions_not_read", reason=str(error))
         finally:
             await asyncio.gather(*(each.end() for each in running.values()))
 

@@ -17,6 +17,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.inventory.record import Identity
@@ -94,7 +95,7 @@ class OutputWatch:
                     await self.outputs.records.clear_news(record)
                 is_read = True
             except VnfmError as error:
-                log.warning("outputs_not_read", reason=str(error))
+                unless_said(error).warning("outputs_not_read", reason=str(error))
 
     def _learn(self, record: InstanceOutputs) -> None:
         self._unlearn(record.vnf_instance_id)
@@ -134,7 +135,7 @@ class OutputWatch:
                 async with self.clusters.cluster(vim) as cluster:
                     failed = [each for each in await each_of(batch, lambda one: self._read(cluster, one)) if each]
             except VnfmError as error:
-                log.info("outputs_region_unavailable", vim_id=vim_id, reason=str(error))
+                unless_said(error).info("outputs_region_unavailable", vim_id=vim_id, reason=str(error))
                 failed = batch
             except Exception:  # a fault of ours must not end the readings of the region, and must be seen
                 log.exception("outputs_region_unavailable", vim_id=vim_id)
@@ -151,7 +152,7 @@ class OutputWatch:
             if await self.outputs.refresh(cluster, vnf_instance_id) is None:
                 self._unlearn(vnf_instance_id)
         except VnfmError as error:
-            log.info("outputs_not_read", vnf_instance_id=vnf_instance_id, reason=str(error))
+            unless_said(error).info("outputs_not_read", vnf_instance_id=vnf_instance_id, reason=str(error))
             return vnf_instance_id
         except Exception:  # a fault of ours with one instance must not stop the others, and must be seen
             log.exception("outputs_not_read", vnf_instance_id=vnf_instance_id)

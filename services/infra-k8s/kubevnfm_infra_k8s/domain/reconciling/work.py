@@ -17,6 +17,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, OutsideUnavailable, VnfmError
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
@@ -139,7 +140,7 @@ class ReconcilingWork(Generic[D]):
             except NotYet:
                 return
             except _AWAY as error:
-                log.info("region_away", kind=self.name, document_id=document_id, reason=str(error))
+                unless_said(error).info("region_away", kind=self.name, document_id=document_id, reason=str(error))
                 is_away.set()
             except Exception:  # a fault of ours with one document must not stop the others
                 log.exception("document_work_failed", kind=self.name, document_id=document_id)
@@ -159,7 +160,7 @@ class ReconcilingWork(Generic[D]):
             except NotYet as reason:
                 watched = reason.watched
             except _AWAY as error:
-                log.info("region_away", kind=self.name, document_id=document_id, reason=str(error))
+                unless_said(error).info("region_away", kind=self.name, document_id=document_id, reason=str(error))
                 return
             if woken.is_set():
                 until = loop.time() + _WATCH_S

@@ -90,7 +90,7 @@ class FollowedVnfcs:
         try:
             await self._record(event)
         except StoreUnavailable as error:
-            log.warning("vnfcs_not_recorded", reason=str(error))
+            log.debug("vnfcs_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 
@@ -104,7 +104,7 @@ class FollowedVnfcs:
                 try:
                     await self._look()
                 except StoreUnavailable as error:
-                    log.warning("placements_not_compared", reason=str(error))
+                    log.debug("placements_not_compared", reason=str(error))
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -127,7 +127,7 @@ class FollowedVnfcs:
             await self._ask_about(vnf_instance_id, burst.changes)
             verdict = Ack()
         except StoreUnavailable as error:
-            log.warning("placements_not_compared", reason=str(error))
+            log.debug("placements_not_compared", reason=str(error))
         finally:
             if self._bursts.get(vnf_instance_id) is burst:
                 del self._bursts[vnf_instance_id]

@@ -23,6 +23,7 @@ from kubevnfm_events.lcm import InstanceTroubled
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker.outbox import Outbox
@@ -97,7 +98,7 @@ class TroubleMarks:
         try:
             await self._look_at(instance_id)
         except VnfmError as error:
-            log.warning("trouble_not_marked", vnf_instance_id=instance_id, reason=str(error))
+            unless_said(error).warning("trouble_not_marked", vnf_instance_id=instance_id, reason=str(error))
             self._due.setdefault(instance_id, now + _AWAY_S)
 
     async def _look_at(self, instance_id: str) -> None:

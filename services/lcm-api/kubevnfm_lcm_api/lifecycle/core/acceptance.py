@@ -10,6 +10,7 @@ from typing import Any
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_kit.traces import callers_trace
 from kubevnfm_secrets import KeyRing, hide, listed_names
@@ -163,6 +164,7 @@ class Acceptance:
             revision=_revision(record, draft, asked.origin),
             automatic=asked.origin.automatic,
             traceparent=str(callers_trace() or ""),
+            request_id=present_request_id(),
         ).with_warnings((*draft.notes, *warnings))
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:

@@ -19,6 +19,7 @@ from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsComp
 from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable
+from kubevnfm_kit.outages import unless_said
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
@@ -83,7 +84,7 @@ class DriftWatch:
             for finding in compared.findings:
                 await self._record(finding, suspended)
         except (StoreUnavailable, OutsideUnavailable) as error:
-            log.warning("drift_not_recorded", reason=str(error))
+            unless_said(error).warning("drift_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 

@@ -27,8 +27,9 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_secrets import KeyRing, sealed
-from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
+from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_store.races import repeat_lost_writes
@@ -46,11 +47,11 @@ from kubevnfm_lcm_api.lifecycle.core.drift import after_operation
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
+from kubevnfm_lcm_api.lifecycle.core.log_lines import say_begun, say_change
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.operation_metrics import OperationMetrics
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.outputs import change_events, with_outputs
-from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants
 from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
@@ -146,6 +147,7 @@ class Engine:
                 subject=occ.vnf_instance_id,
                 operationid=occ.id,
                 traceparent=str(operation_span(record)),
+                requestid=record.request_id,
             )
             await self._insert(occ.id, document)
         finally:
@@ -187,7 +189,7 @@ class Engine:
                 return None
             if record.ending is not None:
                 raise IllegalTransition(record.occ.operation_state, "cancel")
-            return self._saga.cancel(record, mode, now)
+            return self._saga.cancel(record.moved_by(present_request_id()), mode, now)
 
         record = await self._change(occurrence_id, cancel)
         if record is None or record.is_internal:
@@ -331,11 +333,13 @@ class Engine:
 
     async def _insert(self, occurrence_id: str, document: dict[str, object]) -> None:
         """Insert the occurrence with its first event, unless another process has done so."""
-        started = self._saga.announce(OccurrenceRecord.from_document(document))
+        record = OccurrenceRecord.from_document(document)
+        started = self._saga.announce(record)
         try:
             await self._outbox.insert(occurrences.COLLECTION, occurrence_id, document, events=[started])
         except AlreadyExists:
             return
+        say_begun(record)
 
     async def _apply_task(
         self, occurrence_id: str, task: Task, change: Callable[[Draft], Draft] | None = None
@@ -347,6 +351,7 @@ class Engine:
                 return None
             if record.ending is not None:
                 raise IllegalTransition(record.occ.operation_state, task)
+            record = record.moved_by(present_request_id())
             move = self._saga.task(record if change is None else self._saga.changed(record, change), task, now)
             return self._saga.decide(record, task, now) if move.ends else move
 
@@ -371,7 +376,7 @@ class Engine:
         moved = move(before, self._clock.now())
         if moved is None:
             return before
-        if _begins(before, moved.record):
+        if occurrences.begins(before, moved.record):
             moved = await self._checked_again(before, moved)
         record = moved.record
         # The instance first: once the occurrence is in a terminal state, no message repeats this write.
@@ -382,7 +387,7 @@ class Engine:
         await self._outbox.replace(
             occurrences.COLLECTION, occurrence_id, document, if_revision=stored.revision, events=events
         )
-        _log_change(before, record)
+        say_change(before, record)
         if self._counts is not None:
             self._counts.moved(before, record, self._clock.now())
         return record
@@ -476,30 +481,6 @@ class Engine:
         return running or InstanceChanged()
 
 
-def _begins(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
-    """Return whether the operation begins: it is granted, or needs no grant and sends its first steps or ends."""
-    states = (before.occ.operation_state, after.occ.operation_state)
-    if states[0] is OperationState.STARTING:
-        return states[1] is OperationState.PROCESSING
-    if before.occ.operation is not OperationType.MODIFY_INFO or _has_sent(before):
-        return False
-    return states[1] is OperationState.COMPLETED or (states[1] is OperationState.PROCESSING and _has_sent(after))
-
-
-def _has_sent(record: OccurrenceRecord) -> bool:
-    return any(step.state is not StepState.WAITING for step in record.steps)
-
-
 def _internal_messages(move: Move) -> list[Envelope[Message]]:
     """Return the messages of a clean-up: its commands. It publishes no events, as no caller asked for it."""
     return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
-
-
-def _log_change(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
-    occ = after.occ
-    if occ.operation_state is before.occ.operation_state:
-        return
-    if occ.operation_state in {OperationState.FAILED_TEMP, OperationState.FAILED} and occ.error is not None:
-        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **after.log_facts)
-    else:
-        log.info("operation_changed", state=occ.operation_state.value, **after.log_facts)

@@ -15,6 +15,7 @@ from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_events.contract import cancel_commands
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, RemoveRemains, StepChanged
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.request_ids import present_request_id
 from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState as S
 
@@ -35,7 +36,8 @@ def removal_of_remains(instance_id: str, operation_id: str, message_id: str) -> 
     In the outbox of the deleted document it is sent even if the process dies right after the delete.
     """
     command = RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=operation_id)
-    return Envelope(data=command, source=SOURCE, id=message_id, subject=instance_id)
+    request_id = present_request_id()
+    return Envelope(data=command, source=SOURCE, id=message_id, subject=instance_id, requestid=request_id)
 
 
 class Messages:
@@ -60,6 +62,7 @@ class Messages:
             stepid=planned.id,
             attempt=planned.attempt,
             traceparent=str(step_span(record, planned)),
+            requestid=record.request_id,
             deadline=sent_at + timedelta(seconds=planned.timeout_s),
         )
 
@@ -78,6 +81,7 @@ class Messages:
                 subject=record.occ.vnf_instance_id,
                 operationid=record.occ.id,
                 traceparent=sent.traceparent,
+                requestid=record.request_id,
             )
 
     def wake_up(self, record: OccurrenceRecord, now: datetime, *id_parts: str) -> Envelope[Message]:
@@ -90,6 +94,7 @@ class Messages:
             subject=record.occ.vnf_instance_id,
             operationid=record.occ.id,
             traceparent=str(operation_span(record)),
+            requestid=record.request_id,
         )
 
     def step_changed(
@@ -162,7 +167,13 @@ class Messages:
 
 
 def _envelope(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
-    occ, trace = record.occ, str(operation_span(record))
+    occ = record.occ
     return Envelope(
-        data=data, source=SOURCE, time=now, subject=occ.vnf_instance_id, operationid=occ.id, traceparent=trace
+        data=data,
+        source=SOURCE,
+        time=now,
+        subject=occ.vnf_instance_id,
+        operationid=occ.id,
+        traceparent=str(operation_span(record)),
+        requestid=record.request_id,
     )

@@ -10,14 +10,14 @@ from kubevnfm_events.lcm import AutomaticReason
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.request_warnings import RequestWarning
 from kubevnfm_secrets import KeyRing, sealing
-from kubevnfm_sol.lcm import OperationState, VnfLcmOpOcc
+from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Compare, Op
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.core.granting import Granting
 from kubevnfm_lcm_api.lifecycle.core.instance import EndedRevision, VnfFacts
-from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
+from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_step
 from kubevnfm_lcm_api.lifecycle.core.revision import Revision
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
@@ -75,6 +75,8 @@ class OccurrenceRecord(BaseModel):
     """The span of the caller that has asked for it (W3C Trace Context); empty: the caller has named none."""
     states: tuple[EnteredState, ...] = ()
     """The states before the present one: the newest `MOST_STATES` of them."""
+    request_id: str = ""
+    """The id of the last request that has begun or moved it; empty: lcm-api itself has begun it."""
 
     gone_steps: tuple[PlannedStep, ...] = ()
     """The steps with attempts that a repeated reply has not added again: the newest `MOST_GONE` of them, for the trace."""
@@ -117,6 +119,8 @@ class OccurrenceRecord(BaseModel):
             ]
         if self.trace_due is not None:
             body["internal"]["traceDue"] = self.trace_due
+        if self.request_id:
+            body["internal"]["requestId"] = self.request_id
         if self.next_deadline is not None:
             # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
             body["internal"]["deadline"] = self.next_deadline
@@ -146,6 +150,7 @@ class OccurrenceRecord(BaseModel):
             states=internal.get("states", ()),
             gone_steps=internal.get("goneSteps", ()),
             trace_due=internal.get("traceDue"),
+            request_id=internal.get("requestId", ""),
         )
 
     def with_warnings(self, further: Sequence[RequestWarning]) -> Self:
@@ -157,6 +162,10 @@ class OccurrenceRecord(BaseModel):
     def with_occ(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""
         return self.model_copy(update={"occ": self.occ.model_copy(update=changes)})
+
+    def moved_by(self, request_id: str) -> Self:
+        """Return the record with what follows from now on belonging to the request; empty: to the same one as before."""
+        return self.model_copy(update={"request_id": request_id}) if request_id else self
 
     @property
     def kept_states(self) -> tuple[EnteredState, ...]:
@@ -215,3 +224,17 @@ def _step(step: Mapping[str, Any], draft: Mapping[str, Any]) -> PlannedStep:
         kind = SEQUENCES.kinds[upgraded["kind"]]
         upgraded = {**upgraded, "timeoutS": kind.from_arguments(upgraded["arguments"]).timeout_s}
     return PlannedStep.model_validate(upgraded)
+
+
+def begins(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+    """Return whether the operation begins: it is granted, or needs no grant and sends its first steps or ends."""
+    states = (before.occ.operation_state, after.occ.operation_state)
+    if states[0] is OperationState.STARTING:
+        return states[1] is OperationState.PROCESSING
+    if before.occ.operation is not OperationType.MODIFY_INFO or _has_sent(before):
+        return False
+    return states[1] is OperationState.COMPLETED or (states[1] is OperationState.PROCESSING and _has_sent(after))
+
+
+def _has_sent(record: OccurrenceRecord) -> bool:
+    return any(step.state is not StepState.WAITING for step in record.steps)

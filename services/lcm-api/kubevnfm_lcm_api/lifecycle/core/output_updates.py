@@ -34,7 +34,7 @@ class OutputUpdates:
         try:
             await self._record(changed)
         except StoreUnavailable as error:
-            log.warning("outputs_not_recorded", reason=str(error))
+            log.debug("outputs_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 

@@ -55,7 +55,7 @@ class MachineWatch:
             for finding in changed.findings:
                 await self._record(finding)
         except StoreUnavailable as error:
-            log.warning("machines_not_recorded", reason=str(error))
+            log.debug("machines_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 

@@ -102,7 +102,7 @@ class Rotations:
                 if management is not None and workload is not None:
                     await self._begin(IdleCluster(stored, record, workload, management), finding.resource_version)
         except StoreUnavailable as error:
-            log.warning("rotations_not_begun", reason=str(error))
+            log.debug("rotations_not_begun", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 
@@ -112,7 +112,7 @@ class Rotations:
         try:
             await self._record(reply)
         except StoreUnavailable as error:
-            log.warning("rotation_not_recorded", reason=str(error))
+            log.debug("rotation_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 
@@ -212,6 +212,7 @@ def rotation_command(record: InstanceRecord) -> SendCredentials | None:
 def _log_outcome(vnf_instance_id: str, rotation: Rotation | None, outcome: Message) -> None:
     if rotation is not None:
         log.warning("rotation_failed", vnf_instance_id=vnf_instance_id, tries=rotation.tries, reason=rotation.problem)
+    elif isinstance(outcome, CredentialsSent) and outcome.is_unchanged:
+        log.info("credentials_unchanged", vnf_instance_id=vnf_instance_id, content_sha256=outcome.content_sha256)
     elif isinstance(outcome, CredentialsSent):
-        event = "credentials_unchanged" if outcome.is_unchanged else "credentials_rotated"
-        log.info(event, vnf_instance_id=vnf_instance_id, content_sha256=outcome.content_sha256)
+        log.info("credentials_rotated", vnf_instance_id=vnf_instance_id, content_sha256=outcome.content_sha256)

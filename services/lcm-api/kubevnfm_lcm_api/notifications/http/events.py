@@ -14,6 +14,7 @@ from aiohttp import web
 from kubevnfm_bus.routing import fits
 from kubevnfm_events.lcm import InstanceDeleted
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.outages import unless_said
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
 from kubevnfm_lcm_api.http.permission import Permission
@@ -113,7 +114,7 @@ async def _written(request: web.Request, watched: _Watched) -> web.StreamRespons
         # The watcher would read a second answer as a part of this one. It connects again, and goes on after its last event.
         if not response.prepared:
             raise
-        log.warning("event_stream_ended", path=request.path, reason=str(error))
+        unless_said(error).warning("event_stream_ended", path=request.path, reason=str(error))
         return response
     if request.transport is not None:
         # A normal close would wait until a watcher that does not read has received everything.
