@@ -76,6 +76,13 @@ class Alarms:
         found = await self._store.find(COLLECTION, Query(AllOf([of_them, by(**{STATE: "OPEN"})]))) if object_ids else ()
         return {each.body["internal"]["open"]: each for each in found}
 
+    async def open_of_each(self, object_ids: Sequence[str]) -> Mapping[str, Mapping[str, Stored]]:
+        """Return the same for each object: one read."""
+        found: dict[str, dict[str, Stored]] = {each: {} for each in object_ids}
+        for key, each in (await self.open_of(*object_ids)).items():
+            found[each.body["managedObjectId"]][key] = each
+        return found
+
     async def _settle(self, known: Mapping[str, Stored], findings: Findings) -> bool:
         """Write what differs; return whether anything was to be written."""
         work = _work(known, findings)
@@ -255,9 +262,8 @@ class _Work:
 
 
 def agrees(known: Mapping[str, Stored], findings: Findings) -> bool:
-    """Return whether the open alarms of an object agree with its faults, by key; others are ignored."""
-    own = {key: each for key, each in known.items() if each.body["managedObjectId"] == findings.about.id}
-    return _work(own, findings) == _Work([], [], [])
+    """Return whether the open alarms of an object, by key, agree with its faults."""
+    return _work(known, findings) == _Work([], [], [])
 
 
 def _work(known: Mapping[str, Stored], findings: Findings) -> _Work:

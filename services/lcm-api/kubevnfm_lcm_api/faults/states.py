@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -84,7 +85,10 @@ class FaultStates:
         """
         stored = {each.id: each for each in await self._store.get_many(instance.COLLECTION, instance_ids)}
         newest = await self._newest(stored, [each for each in instance_ids if each in failed and each in stored])
-        records = {each.id: InstanceRecord.from_document(each.body) for each in stored.values()}
+        records: dict[str, InstanceRecord] = {}
+        for each in stored.values():
+            records[each.id] = InstanceRecord.from_document(each.body)
+            await asyncio.sleep(0)  # those of a page take long, and requests are served meanwhile
         marks = await self._marks(list(stored))
         vim_alarms = await self._vim_alarms({vim for each in records.values() for vim in each.internals.vim_ids})
         tasks = await self._tasks(newest.values())
@@ -109,14 +113,14 @@ class FaultStates:
         newest: dict[str, OccurrenceRecord | None] = dict.fromkeys(instances.keys() - claims.keys())
         newest |= {each: operations[claim] for each, claim in claims.items() if claim in operations}
         unclaimed = [each for each in failed if each not in claims]
-        given_up = await self._given_up(unclaimed)
-        if given_up is None:
+        after_failures = await self._newest_after_failures(unclaimed)
+        if after_failures is None:
             return {each: one for each, one in newest.items() if each not in unclaimed}
-        operations = await self._operations(given_up.values())
-        return {**newest, **{each: operations.get(name) for each, name in given_up.items()}}
+        operations = await self._operations(after_failures.values())
+        return {**newest, **{each: operations.get(name) for each, name in after_failures.items()}}
 
-    async def _given_up(self, instance_ids: Sequence[str]) -> Mapping[str, str] | None:
-        """Return the newest operation of those of which it is FAILED, by VNF instance; None: too many would be read."""
+    async def _newest_after_failures(self, instance_ids: Sequence[str]) -> Mapping[str, str] | None:
+        """Return the newest operation of those that have one that is FAILED, by VNF instance; None: too many would be read."""
         if not instance_ids:
             return {}
         of_them = Compare("vnfInstanceId", Op.IN, instance_ids)
@@ -128,7 +132,7 @@ class FaultStates:
         later = await self._heads(Compare("vnfInstanceId", Op.IN, list(ends)), since)
         if len(found) == _MOST_OPERATIONS or len(later) == _MOST_OPERATIONS:
             return None
-        return {each: one.id for each, one in _newest_of(later).items() if one.body["operationState"] == "FAILED"}
+        return {each: one.id for each, one in _newest_of(later).items()}
 
     async def _heads(self, *wanted: Compare) -> Sequence[Stored]:
         of_them = AllOf([*wanted, occurrence.PUBLIC])
@@ -137,8 +141,13 @@ class FaultStates:
 
     async def _operations(self, ids: Collection[str]) -> Mapping[str, OccurrenceRecord]:
         found = await self._store.get_many(occurrence.COLLECTION, list(ids)) if ids else ()
-        # Internal ones are no operations of the VNF.
-        return {each.id: OccurrenceRecord.from_document(each.body) for each in found if _is_public(each)}
+        records: dict[str, OccurrenceRecord] = {}
+        for each in found:
+            # Internal ones are no operations of the VNF.
+            if not each.body["internal"]["isInternal"]:
+                records[each.id] = OccurrenceRecord.from_document(each.body)
+            await asyncio.sleep(0)
+        return records
 
     async def _marks(self, instance_ids: Sequence[str]) -> Mapping[str, JsonMapping]:
         found = await self._store.get_many(trouble_marks.COLLECTION, instance_ids) if instance_ids else ()
@@ -173,10 +182,6 @@ class FaultStates:
     ) -> VnfState:
         own = tasks.get(operation.occ.id, ()) if operation is not None else ()
         return VnfState(instance_id, record, operation, own, marks.get(instance_id), vim_alarms, self._clock.now())
-
-
-def _is_public(stored: Stored) -> bool:
-    return not stored.body["internal"]["isInternal"]
 
 
 def _newest_of(operations: Sequence[Stored]) -> Mapping[str, Stored]:

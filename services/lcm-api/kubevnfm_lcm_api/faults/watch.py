@@ -6,6 +6,7 @@ order. A round finds what no event says, for example that access data end soon, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -172,22 +173,22 @@ class FaultWatch:
 
     async def _compare_vnfs(self, instance_ids: set[str], failed: set[str]) -> None:
         for page in _paged(instance_ids):
-            known = await self._alarms.open_of(*page)
-            agreeing = {
-                state.instance_id
-                for state in await self._states.vnfs(page, failed)
-                if agrees(known, faults_of_vnf(state))
-            }
+            known = await self._alarms.open_of_each(page)
+            agreeing = set[str]()
+            for state in await self._states.vnfs(page, failed):
+                if agrees(known[state.instance_id], faults_of_vnf(state)):
+                    agreeing.add(state.instance_id)
+                await asyncio.sleep(0)
             for instance_id in page:
                 if instance_id not in agreeing:
                     await self.look_at_vnf(instance_id)
 
     async def _compare_subscriptions(self, subscription_ids: set[str]) -> None:
         for page in _paged(subscription_ids):
-            known = await self._alarms.open_of(*page)
+            known = await self._alarms.open_of_each(page)
             documents, now = await self._states.subscriptions(page), self._clock.now()
             for each in page:
-                if not agrees(known, faults_of_subscription(each, documents.get(each), now)):
+                if not agrees(known[each], faults_of_subscription(each, documents.get(each), now)):
                     await self.look_at_subscription(each)
 
     async def _compare_vims(self, alarmed: set[str], watches: WatchReport | None) -> set[str]:
@@ -199,9 +200,9 @@ class FaultWatch:
             states = [VimState(each.id, each, stale.get(each.id), watches is not None, now) for each in page]
             findings = {each.vim_id: faults_of_vim(each) for each in states}
             asked = sorted(each for each, found in findings.items() if found.faults or each in alarmed)
-            known = await self._alarms.open_of(*asked)
+            known = await self._alarms.open_of_each(asked)
             for vim_id in asked:
-                if not agrees(known, findings[vim_id]):
+                if not agrees(known[vim_id], findings[vim_id]):
                     await self.look_at_vim(vim_id)
             away |= {each for each, found in findings.items() if any(one.type in OF_VIMS for one in found.faults)}
             gone -= findings.keys()
@@ -249,7 +250,7 @@ class FaultWatch:
     async def _pages_of_vims(self) -> AsyncIterator[Sequence[VimView]]:
         after: tuple[str, str] | None = None
         while True:
-            page, after = await self._vims.views({}, limit=_PAGE, after=after)
+            page, after = await self._vims.views({}, limit=PAGE, after=after)
             yield page
             if after is None:
                 return
