@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 import aiohttp
 from patience import until_true
 
+_PENDING: Final = "8s"
+"""For 5 s after a reload Prometheus knows no Alertmanager. An alert that fires meanwhile is sent a minute later."""
 _PREFIX: Final = "KUBEVNFM_MONITORING_"
 NAMES: Final = ("PROMETHEUS_URL", "ALERTMANAGER_URL", "RULES", "SERIES_URL", "RECEIVER", "LOGIN")
 """The variables, without their prefix."""
@@ -46,7 +48,8 @@ def named() -> Named | None:
 def rule(expression: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return a rule as users of Tacker have it."""
     tacker = {"receiver_type": "tacker", **labels}
-    return {"alert": "FromTest", "expr": expression, "labels": tacker, "annotations": dict(annotations or {})}
+    said = dict(annotations or {})
+    return {"alert": "FromTest", "expr": expression, "for": _PENDING, "labels": tacker, "annotations": said}
 
 
 class Monitoring:
