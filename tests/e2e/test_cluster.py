@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from itertools import pairwise
@@ -27,6 +28,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     cluster_id = await user.create(await user.sample("cluster"), vnfInstanceName="cluster")
     view = await user.do(cluster_id, "instantiate", user.cluster(level="instantiation_level_1"))
     assert [step["name"] for step in view["steps"]] == CLUSTER_STEPS
+    _is_in_the_log(user, view["id"], len((await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]))
     shown = await user.instance(cluster_id)
 
     # Kubernetes and Nova agree on the nodes.
@@ -74,6 +76,29 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert "ETSINFV.KUBERNETES.V_1" not in str((await user.instance(cluster_id)).get("vimConnectionInfo"))
     await user.delete(cluster_id)
     assert set(await user.vims()) == {"lab"}
+
+
+def _is_in_the_log(user: User, operation_id: str, nodes: int) -> None:
+    """Check that the request is followed by its id through all services, down to the tasks on each machine."""
+    texts = [path.read_text() for path in user.installation.log_files()]
+    if not texts:  # a given installation keeps its log to itself
+        return
+    lines = [json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")]
+    (begun,) = [line for line in lines if line["event"] == "operation_begun" and line["operation_id"] == operation_id]
+    assert any(f"'X-Request-ID': '{begun['request_id']}'" in answer for answer in user.heard)
+    mine = [line for line in lines if line.get("request_id") == begun["request_id"]]
+    requests = [line for line in mine if line["event"] == "http_request"]
+    # The others are requests of one service to another.
+    (asked,) = [line for line in requests if not line["route"].startswith("/internal/")]
+    assert (asked["method"], asked["status"]) == ("POST", 202)
+    assert asked["route"] == "/vnflcm/v2/vnf_instances/{id}/instantiate"
+    events = [line["event"] for line in mine]
+    assert events.count("command_begun") == events.count("command_ended") == len(CLUSTER_STEPS)
+    ended = [line for line in mine if line["event"] == "task_ended"]
+    assert events.count("task_begun") == len(ended)
+    assert len({line["node"] for line in ended}) >= nodes
+    assert {line["operation_id"] for line in ended} == {operation_id}
+    assert {line["outcome"] for line in ended} <= {"done", "skipped"}
 
 
 async def _are_shown(user: User, cluster_id: str, cnf_id: str, vim_id: str) -> None:
