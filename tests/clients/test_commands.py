@@ -472,7 +472,7 @@ async def _performance(lcm: Lcm, files: Files) -> None:
             "vnfpm", "job", "create", files.json({**common, "objectInstanceIds": [instance_id], "criteria": periods})
         )
         (listed,) = await client.shows("vnfpm", "job", "list", "--filter", f"(eq,id,{made['ID']})")
-        assert listed["ID"] == made["ID"]
+        assert listed["Id"] == made["ID"]
 
         async def reported() -> str | None:
             shown = await client.shows("vnfpm", "job", "show", made["ID"])

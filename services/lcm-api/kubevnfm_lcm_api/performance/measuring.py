@@ -111,7 +111,8 @@ def _joined(
     wanted: Wanted, objects: Objects, by_target: Mapping[Target, Sequence[float]]
 ) -> Mapping[tuple[str, Target], float]:
     if wanted.metric.quantity in OF_POINTS:
-        return {(wanted.name, target): sum(values) for target, values in by_target.items()}
+        # A count has no fraction, unlike the rate that it is made from.
+        return {(wanted.name, target): round(sum(values)) for target, values in by_target.items()}
     if not objects.is_whole:
         return {(wanted.name, target): values[0] for target, values in by_target.items()}
     by_instance: dict[str, list[float]] = {}
