@@ -53,8 +53,10 @@ FAULTS: Final = EventQueue(
 """The events after which an alarm may have to be raised or cleared."""
 CROSSINGS: Final = EventQueue("lcm-api.crossings", ("lcm.threshold.crossed",))
 """The crossings of thresholds after which an automatic operation may have to be started."""
-AUTOMATION: Final = EventQueue("lcm-api.automation", ("lcm.instance.deleted", "lcm.operation.changed"))
-"""The events after which automatic actions may continue."""
+AUTOMATION: Final = EventQueue(
+    "lcm-api.automation", ("lcm.alarm.changed", "lcm.instance.deleted", "lcm.operation.changed")
+)
+"""The events after which a VNFC may have to be healed, or automatic actions may continue."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications",
     (

@@ -305,7 +305,7 @@ async def search_everything(world: World) -> None:
         (await world.packages("GET", query)).must(200)
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
-        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "alarms", "alarms?state=OPEN", "alarms?severity=MAJOR&state=OPEN", "packages", "packages?name=v",
+        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "alarms", "alarms?state=OPEN", "alarms?severity=MAJOR&state=OPEN", "automatic-actions", "automatic-actions?state=WAITING", "automatic-actions?vnfInstanceId=x", "packages", "packages?name=v",
         "packages?state=ONBOARDED", f"packages?vnfdId={package['vnfdId']}",
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)

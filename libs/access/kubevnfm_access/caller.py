@@ -28,6 +28,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
     "/vnffm/",
+    "/kubevnfm/v1/automatic-actions/",
     "/vnfpm/",
     "/vnfpkgm/v1/subscriptions",
     "/vnfpkgm/v2/subscriptions",

@@ -357,10 +357,10 @@ async def _connected(
         fault_parts = await stack.enter_async_context(faults.fault_parts(
             settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
         ))  # fmt: skip
-        automating = _automation(settings, backends, outbox, lifecycle_parts, multicloud)
-        automation_parts = await stack.enter_async_context(automating)
-        measuring = await stack.enter_async_context(_measuring(settings, backends, outbox, notification_parts, session))
-        yield lifecycle_parts, package_parts, notification_parts, fault_parts, measuring, automation_parts
+        enter = stack.enter_async_context
+        automatic = await enter(_automation(settings, backends, outbox, lifecycle_parts, multicloud))
+        measured = await enter(_measuring(settings, backends, outbox, notification_parts, session, automatic))
+        yield lifecycle_parts, package_parts, notification_parts, fault_parts, measured, automatic
 
 
 def _measuring(
@@ -369,6 +369,7 @@ def _measuring(
     outbox: Outbox,
     callbacks: notifications.NotificationParts,
     session: aiohttp.ClientSession,
+    automatic: automation.AutomationParts,
 ) -> AbstractAsyncContextManager[performance.PerformanceParts]:
     return performance.performance_parts(
         settings,
@@ -377,6 +378,7 @@ def _measuring(
         callbacks=callbacks.own_callbacks,
         session=session,
         rules=settings.address_rules,
+        on_crossing=automatic.crossings.act,
     )
 
 

@@ -15,6 +15,7 @@ from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_lcm_api.automation.http import actions as automatic
 from kubevnfm_lcm_api.faults.http import alarms
 from kubevnfm_lcm_api.gateway import metrics, vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
@@ -108,6 +109,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
         partial(alarms.add_to, alarms=nothing),
+        partial(automatic.add_to, automatic=nothing),
         partial(performance.add_to, jobs=nothing, thresholds=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing, groups=nothing, ends=nothing, group_parallel=1),

@@ -35,7 +35,7 @@ from kubevnfm_lcm_api.automation.work import ActionWork
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import wrong_state
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, SCALE
-from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_ids
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc, resource_ids
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 _LONGEST_TEXT: Final = 512
@@ -82,13 +82,19 @@ class AutomaticOperations:
         asked = self._asked(trigger, tuple(dict.fromkeys(vnfc_ids)))
         await self._store(_Wanted(record, HEAL_KEY, asked), after_s=self._rules.automatic_heal_collects_s)
 
-    async def heal_after_alarm(self, instance_id: str, vnfc_ids: Sequence[str], trigger: Trigger) -> None:
-        """Store that an alarm of kubevnfm itself asks for a heal, if it lasts; without VNFCs: of those that have a problem then.
+    async def heal_after_alarm(self, instance_id: str, resource_id: str | None, trigger: Trigger) -> None:
+        """Store that an alarm of kubevnfm itself asks for a heal, if it lasts.
 
-        Raises as `heal`.
+        ``resource_id``: the machine or pod; None: those that have a problem when the heal is due. Raises as `heal`.
         """
         record = await self._allowed(instance_id, HEAL)
-        asked = self._asked(trigger, tuple(vnfc_ids))
+        info = record.vnf.instantiated_vnf_info
+        resources = resource_by_vnfc(info) if info is not None else {}
+        # The last name of a resource is that of vnfcInfo, where it has one.
+        vnfc_by_resource = {resource: vnfc for vnfc, resource in resources.items()}
+        if resource_id is not None and resource_id not in vnfc_by_resource:
+            raise InvalidInput("rootCauseFaultyResource", f"the VNF has no VNFC with the resource {resource_id}")
+        asked = self._asked(trigger, () if resource_id is None else (vnfc_by_resource[resource_id],))
         await self._store(_Wanted(record, ALARM_KEY, asked), after_s=self._rules.automatic_heal_after_s)
 
     async def scale(self, instance_id: str, aspect_id: str, direction: Direction, trigger: Trigger) -> None:
@@ -103,6 +109,10 @@ class AutomaticOperations:
             raise InvalidInput("aspectId", f"the VNFD has no scaling aspect {aspect_id}; it has {known}")
         key = scale_key(aspect_id, direction)
         await self._store(_Wanted(record, key, self._asked(trigger, ()), aspect_id, direction), after_s=0.0)
+
+    async def get(self, id: str) -> Action:
+        """Return an action. Raises NotFound."""
+        return (await self._actions.get(id))[1]
 
     async def cancel(self, id: str, by: str) -> Action:
         """End an action that has not begun. Raises NotFound; Conflict if it has begun or ended."""

@@ -13,7 +13,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.automation.domain.action import (
@@ -33,9 +33,8 @@ log = structlog.get_logger()
 
 INDEXES: Final = {
     COLLECTION: [
-        Index(["createdAt"]),
         Index(["state", "createdAt"]),
-        Index(["vnfInstanceId", "createdAt"]),
+        Index(["vnfInstanceId", "state", "createdAt"]),
         Index(["vnfInstanceId", KEY, NUMBER]),
         Index(["vnfInstanceId", DECIDED]),
         Index(["vnfInstanceId", DUE]),
@@ -86,7 +85,10 @@ class StoredActions:
     async def open_of(self, instance_id: str) -> Sequence[str]:
         """Return the ids of the actions of an instance that have not ended."""
         query = Query(
-            AllOf([*by(vnfInstanceId=instance_id).filters, Exists(DUE)]), limit=_BATCH, exclude=("triggers", FACTS)
+            AllOf([*by(vnfInstanceId=instance_id).filters, Compare(DUE, Op.GT, [""])]),
+            sort=Sort(DUE),
+            limit=_BATCH,
+            exclude=("triggers", FACTS),
         )
         return [each.id for each in await self._store.find(COLLECTION, query)]
 

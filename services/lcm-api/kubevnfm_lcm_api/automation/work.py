@@ -40,10 +40,13 @@ from kubevnfm_lcm_api.automation.stored_actions import StoredActions
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
+from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import REPAIR
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc
 from kubevnfm_lcm_api.lifecycle.requests import changes, scale
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
@@ -279,6 +282,9 @@ class ActionWork:
         origin = Origin(_BY, occurrence_id=action.occurrence_id, automatic=reason)
         if action.operation == "HEAL":
             body: dict[str, object] = {"vnfcInstanceId": list(action.vnfc_ids)}
+            if _has_lost_workload(action, record):
+                # Its VNFCs have nothing that could be replaced: the objects of the VNF that are missing are applied again.
+                body = {"additionalParams": {REPAIR: True}}
             heal = Asked(HealVnfRequest.model_validate(body), body, version, origin=origin)
             checked = await changes.checked_heal(on, instance_id, heal)
         else:
@@ -293,6 +299,15 @@ class ActionWork:
     def _delayed(self, at: Situation, error: VnfmError) -> Action:
         action, until = tried(at.action, self._clock.now())
         return waiting(replace(at, action=action), Obstacle("OTHER", str(error), until))
+
+
+def _has_lost_workload(action: Action, record: InstanceRecord) -> bool:
+    """Return whether a workload of containers was found deleted that a VNFC of a heal belongs to."""
+    drift, info = drift_of(record.vnf.metadata), record.vnf.instantiated_vnf_info
+    if drift is None or info is None or record.release is None or record.internals.workload is not None:
+        return False
+    resources = resource_by_vnfc(info)
+    return not {resources.get(each) for each in action.vnfc_ids}.isdisjoint(drift.vnfc_ids)
 
 
 def _obstacle(error: OperationRunning) -> Obstacle:

@@ -14,6 +14,11 @@ class HealedAlarms:
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
 
+    async def is_own(self, alarm_id: str) -> bool:
+        """Return whether kubevnfm itself has raised the alarm, and has not cleared it. Raises StoreUnavailable."""
+        stored = await self._store.get(COLLECTION, alarm_id)
+        return stored is not None and "open" in stored.body["internal"] and "external" not in stored.body["internal"]
+
     async def why_not(self, alarm_id: str) -> str | None:
         """Return why an alarm is no reason for a heal any more, in one sentence; None if it is one.
 

@@ -13,8 +13,9 @@ from typing import Any, Literal, cast
 
 import pytest
 import pytest_asyncio
+from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import AutomaticDecided, OperationChanged
-from kubevnfm_events.stacks import HealResources
+from kubevnfm_events.stacks import HealResources, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_lcm_api.automation.domain.action import COLLECTION, Action
 from kubevnfm_lcm_api.automation.domain.trigger import Trigger, TriggerKind
@@ -475,3 +476,120 @@ async def test_old_actions_are_removed(built: Path, tmp_path: Path) -> None:
             each for each in vnf.world.changes if isinstance(each, OperationChanged) and each.operation == "HEAL"
         ]
         assert {each.vnf_lcm_op_occ_id for each in changed} == {first.operation_id, again.operation_id}
+
+
+async def actions_at(vnf: Vnf, query: str = "") -> list[dict[str, Any]]:
+    """Return the actions as the gateway lists them."""
+    page = (await vnf.world.call("GET", f"/kubevnfm/v1/automatic-actions{query}")).must(200).json
+    return cast("list[dict[str, Any]]", page["items"])
+
+
+async def test_actions_are_listed_shown_and_cancelled(vnf: Vnf) -> None:
+    """API-245, API-246: by state and VNF instance; one that has begun or ended cannot be cancelled."""
+    await vnf.heal(*vnf.vnfcs[:2])
+    (shown,) = await actions_at(vnf, f"?vnfInstanceId={vnf.id}&state=COLLECTING,WAITING")
+    assert (shown["operation"], shown["text"]) == ("HEAL", "fact-1 asks for it.")
+    assert shown["triggers"][0]["vnfcIds"] == vnf.vnfcs[:2]
+    path = f"/kubevnfm/v1/automatic-actions/{shown['id']}"
+    assert (await vnf.world.call("GET", path)).must(200).json == shown
+    assert await actions_at(vnf, "?state=DONE") == await actions_at(vnf, "?vnfInstanceId=other") == []
+    (await vnf.world.call("DELETE", path)).must(204)
+    (await vnf.world.call("DELETE", path)).problem(409)
+    (await vnf.world.call("GET", "/kubevnfm/v1/automatic-actions/none")).problem(404)
+    (shown,) = await actions_at(vnf, f"?id={shown['id']}")
+    assert (shown["state"], shown["reason"]) == ("NOT_DONE", "cancelled by anybody")
+    await vnf.pass_time(21)
+    assert await vnf.operations("HEAL") == []
+    vnf.world.twins.waiting.add(SCALE_COMMAND)
+    by_hand = await vnf.world.ask(vnf.id, "scale", {"type": "SCALE_OUT", "aspectId": ASPECT})
+    await vnf.scale()
+    waiting = await vnf.reached("WAITING", number=1)
+    (shown,) = await actions_at(vnf, "?state=WAITING")
+    assert (shown["waiting"]["for"], shown["waiting"]["operationId"]) == ("OPERATION", by_hand)
+    assert shown["id"] == waiting.id
+    await vnf.world.twins.release()
+
+
+async def lose(vnf: Vnf, *servers: str) -> None:
+    """Report servers of the VNF as lost; none: as present again."""
+    stored = await vnf.world.store.get(instances.COLLECTION, vnf.id)
+    assert stored is not None
+    drift = StackDrift(state="INCOMPLETE", servers=servers) if servers else None
+    finding = StackFinding(
+        vnf_instance_id=vnf.id, revision=stored.revision, drift=drift, reason="the server does not exist"
+    )
+    await vnf.world.bus.publish(
+        Envelope(data=StacksCompared(findings=(finding,)), source="/kubevnfm/infra-openstack", subject=vnf.id)
+    )
+    await vnf.world.bus.quiet()
+
+
+async def server_of(vnf: Vnf, number: int) -> str:
+    stored = await vnf.world.store.get(instances.COLLECTION, vnf.id)
+    assert stored is not None
+    return str(stored.body["instantiatedVnfInfo"]["vnfcResourceInfo"][number]["computeResource"]["resourceId"])
+
+
+async def test_a_machine_that_is_lost_for_a_while_is_healed(vnf: Vnf) -> None:
+    """API-247: by the alarm of kubevnfm itself. One that comes back meanwhile is left alone."""
+    first, second = await server_of(vnf, 0), await server_of(vnf, 1)
+    await lose(vnf, first)
+
+    async def asked(number: int) -> bool | None:
+        return len(await vnf.actions()) == number or None
+
+    await until(lambda: asked(1))
+    await lose(vnf)
+    await vnf.pass_time(61)
+    action = await vnf.reached("NOT_DONE")
+    assert "was cleared" in str(action.reason)
+    assert await vnf.operations("HEAL") == []
+
+    await lose(vnf, second)
+    await until(lambda: asked(2))
+    await vnf.pass_time(50)
+    assert (await vnf.actions())[1].state == "COLLECTING"
+    await vnf.pass_time(11)
+    action = await vnf.reached("DONE", number=1)
+    assert [each.kind for each in action.triggers] == ["alarm"]
+    (healed,) = [each.data for each in vnf.world.twins.commands if isinstance(each.data, HealResources)]
+    assert healed.servers == (second,)
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """A crossing of a threshold."""
+
+    object_instance_id: str
+    metadata: dict[str, Any]
+    direction: Literal["UP", "DOWN"] = "UP"
+    id: str = "crossing-1"
+    threshold_id: str = "threshold-1"
+    metric: str = "VCpuUsageMeanVnf"
+    value: float = 91.5
+    sub_object_instance_id: str | None = None
+
+
+async def test_a_crossing_does_what_the_metadata_of_its_threshold_ask_for(built: Path, tmp_path: Path) -> None:
+    """API-248: once for each crossing; without `automation` nothing is done."""
+    async with a_copy(built, tmp_path, **FREE) as vnf:
+        act = vnf.world.automation.crossings.act
+        wanted = {"automation": {"aspectId": ASPECT, "onUp": "SCALE_OUT"}}
+        await act(Crossed(vnf.id, {}))
+        await act(Crossed(vnf.id, wanted, "DOWN"))
+        assert await vnf.actions() == []
+        await act(Crossed(vnf.id, wanted))
+        await act(Crossed(vnf.id, wanted))
+        action = await vnf.reached("DONE")
+        assert action.text == "VCpuUsageMeanVnf is 91.5: the threshold threshold-1 was crossed UP."
+        assert (await vnf.level(), len(await vnf.actions())) == (1, 1)
+        await act(Crossed(vnf.id, {"automation": {"onUp": "HEAL"}}, sub_object_instance_id=vnf.vnfcs[0]))
+        assert (await vnf.reached("DONE", number=1)).vnfc_ids == (vnf.vnfcs[0],)
+        for wrong, place in (
+            ("SCALE_OUT", "metadata/automation"),
+            ({"onUp": "x"}, "metadata/automation/onUp"),
+            ({"onUp": "HEAL"}, "metadata/automation/onUp"),
+            ({"onUp": "SCALE_OUT"}, "metadata/automation/aspectId"),
+        ):
+            with pytest.raises(InvalidInput, match=f"^{place}: "):
+                await act(Crossed(vnf.id, {"automation": wrong}))

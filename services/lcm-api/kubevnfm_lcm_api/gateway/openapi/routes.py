@@ -30,6 +30,7 @@ ROOT: Final = Document(
         "Alarms",
         "PM jobs",
         "Thresholds",
+        "Automatic operations",
         "Monitoring systems",
         "VNF packages",
         "VNF packages by VNFD",
