@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from callers.metrics import metrics_text
 from keystoneauth1.access import create
 from keystoneauth1.session import Session
-from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, failure_of
+from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, OpenstackMetrics, failure_of
+from kubevnfm_kit.metrics import Metrics
 from servers.certificates import Authority
 
 LOGIN = KeystoneLogin("", username="u", password="hidden-password", project="p")
@@ -48,9 +50,9 @@ async def url(authority: Authority) -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def failure(login: KeystoneLogin) -> Failure:
+async def failure(login: KeystoneLogin, metrics: Metrics | None = None) -> Failure:
     """Return why the log-in fails."""
-    session = KeystoneSession(login, timeout_s=10)
+    session = KeystoneSession(login, timeout_s=10, counts=OpenstackMetrics(metrics or Metrics()))
     try:
         with pytest.raises(Exception) as caught:
             await asyncio.to_thread(session.log_in)
@@ -68,6 +70,20 @@ async def test_the_ca_of_the_cloud_is_trusted(url: str, authority: Authority) ->
     assert untrusted.reason.startswith("the TLS certificate is not trusted: ")
     for trusting in (replace(login, certificates=authority.file.read_text()), replace(login, check_certificate=False)):
         assert (await failure(trusting)).kind == "unauthorized"
+
+
+async def test_requests_count_by_their_api_and_status(url: str, authority: Authority) -> None:
+    metrics = Metrics()
+    login = replace(LOGIN, auth_url=url, certificates=authority.file.read_text())
+    await failure(login, metrics)
+    await failure(replace(login, certificates=""), metrics)
+    lines = set((await metrics_text(metrics)).splitlines())
+    assert {
+        'kubevnfm_openstack_requests_total{api="identity",code="200"} 1.0',
+        'kubevnfm_openstack_requests_total{api="identity",code="401"} 1.0',
+        'kubevnfm_openstack_requests_total{api="identity",code="none"} 1.0',
+        'kubevnfm_openstack_request_seconds_count{api="identity"} 3.0',
+    } <= lines
 
 
 async def test_a_host_name_is_checked_unless_the_access_data_say_otherwise(url: str, authority: Authority) -> None:

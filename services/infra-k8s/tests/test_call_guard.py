@@ -325,6 +325,25 @@ async def test_a_region_without_calls_loses_its_series() -> None:
     assert 'kubevnfm_region_away{vim_id="gone"} 0.0' in await metrics_text(metrics.registry)
 
 
+async def test_an_open_watch_shows_how_long_it_was_silent() -> None:
+    time = Time()
+    metrics = RegionMetrics(Metrics(), time)
+    with metrics.of_region("edge").watch() as quiet, metrics.of_region("edge").watch() as lively:
+        time.s = 40.0
+        lively.heard()
+        time.s = 50.0
+        assert {
+            'kubevnfm_region_watches{vim_id="edge"} 2.0',
+            'kubevnfm_region_watch_silence_seconds{vim_id="edge"} 50.0',
+        } <= set((await metrics_text(metrics.registry)).splitlines())
+        quiet.heard()
+        text = await metrics_text(metrics.registry)
+        assert 'kubevnfm_region_watch_silence_seconds{vim_id="edge"} 10.0' in text
+    text = await metrics_text(metrics.registry)
+    assert "kubevnfm_region_watches{" not in text
+    assert 'kubevnfm_region_watch_starts_total{vim_id="edge"} 2.0' in text
+
+
 async def test_two_servers_that_read_at_the_same_time_both_see_everything() -> None:
     """MC-136: the second one begins when the first one has read what is stored, and writes its answer."""
     metrics, exports = RegionMetrics(Metrics()), Exports()
