@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.faults.alarms import Alarms
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
 from kubevnfm_lcm_api.faults.states import FaultStates
@@ -256,7 +257,8 @@ async def search_everything(world: World) -> None:
     (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/"})).must(201)
     instances = [await world.create(), await world.create("cnf")]
     for instance, sample in zip(instances, ("vm", "cnf"), strict=True):
-        operation = await world.instantiate(instance, sample)
+        allowed = {"isAutoscaleEnabled": True}
+        operation = await world.instantiate(instance, sample, vnfConfigurableProperties=allowed)
         await world.reached(operation, "COMPLETED")
         (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200)
     for kind in PATHS:
@@ -271,6 +273,9 @@ async def search_everything(world: World) -> None:
     day, later = timedelta(days=1), timedelta(days=2)
     traces = TraceExport(world.store, unused, unused, SystemClock(), ratio=1.0, longest=day, settles=later)
     await traces.send_due()
+    trigger = Trigger("auto-scaling", "alert-1", "The load is high.")
+    await world.automation.automatic.scale(instances[0], "VDU1_scale", "SCALE_OUT", trigger)
+    await world.until(lambda: any(each.operation == "SCALE" and each.state == "COMPLETED" for each in world.changes))
     for instance in instances:
         await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
         (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)

@@ -75,11 +75,9 @@ class StoredActions:
         """Return whether an action has this trigger."""
         return bool(await self._store.find(COLLECTION, Query(Compare(FACTS, Op.EQ, [fact]), limit=1)))
 
-    async def due(self, now: datetime) -> Sequence[tuple[str, str]]:
-        """Return ids and times of actions that are to be examined, the longest overdue first."""
-        query = Query(
-            Compare(DUE, Op.LTE, [rfc3339(now)]), sort=Sort(DUE), limit=_BATCH, exclude=("triggers", "leftOut", FACTS)
-        )
+    async def open_by_time(self) -> Sequence[tuple[str, str]]:
+        """Return ids of the first actions that have not ended, and when each is to be examined, the longest overdue first."""
+        query = Query(Compare(DUE, Op.GT, [""]), sort=Sort(DUE), limit=_BATCH, exclude=("triggers", "leftOut", FACTS))
         return [(each.id, each.body["internal"]["dueAt"]) for each in await self._store.find(COLLECTION, query)]
 
     async def open_of(self, instance_id: str) -> Sequence[str]:

@@ -86,6 +86,8 @@ class ActionWork:
         self._left = timedelta() if is_alone else _LEFT
         self._own: dict[str, datetime] = {}
         """The actions that this process has written last, and when they are due."""
+        self._are_open = False
+        """Whether any action has not ended, as far as this process knows: another one may have stored one in the last seconds."""
         self._woken = asyncio.Event()
         self._looking = asyncio.Lock()
 
@@ -96,13 +98,15 @@ class ActionWork:
             self._own.pop(action.id, None)
             return
         self._own[action.id] = moment(due)
+        self._are_open = True
         self._woken.set()
 
     async def follow(self, delivery: Delivery) -> Verdict:
         """Examine the actions of an instance whose operation has ended, or that was deleted."""
         event = delivery.envelope.data
         is_news = isinstance(event, InstanceDeleted) or (isinstance(event, OperationChanged) and event.state in _NEWS)
-        if not is_news:
+        # Most operations end while there is no action: they cost no search.
+        if not is_news or not self._are_open:
             return Ack()
         assert isinstance(event, InstanceDeleted | OperationChanged)
         try:
@@ -136,7 +140,9 @@ class ActionWork:
     async def _look(self) -> float:
         now = self._clock.now()
         mine = [each for each, due in self._own.items() if due <= now]
-        left = [each for each, due in await self._actions.due(now) if moment(due) <= now - self._left]
+        found = await self._actions.open_by_time()
+        self._are_open = bool(found)
+        left = [each for each, due in found if moment(due) <= now - self._left]
         all_due = list(dict.fromkeys([*mine, *left]))
         for start in range(0, len(all_due), _AT_ONCE):
             some = all_due[start : start + _AT_ONCE]
