@@ -47,7 +47,7 @@ def watched(given: Named, lab_process: LabProcess, tmp_path_factory: pytest.Temp
     running = SingleInstallation(
         folder,
         lab_process,
-        port=urlsplit(given.receiver).port,
+        KUBEVNFM_PORT=str(urlsplit(given.receiver).port),
         KUBEVNFM_AUTH_MODES="basic",
         KUBEVNFM_AUTH_USERS_FILE=str(users),
     )

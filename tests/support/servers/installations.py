@@ -78,10 +78,10 @@ class Installation(ABC):
 class SingleInstallation(Installation):
     """One process with SQLite and the in-process bus; ``settings`` are additional environment variables."""
 
-    def __init__(self, folder: Path, lab: LabProcess, *, port: int | None = None, **settings: str) -> None:
+    def __init__(self, folder: Path, lab: LabProcess, **settings: str) -> None:
         super().__init__(folder, lab)
         folder.mkdir(parents=True, exist_ok=True)
-        self._port = free_port() if port is None else port
+        self._port = int(settings.get("KUBEVNFM_PORT") or free_port())
         self._process = Process(
             "kubevnfm",
             [sys.executable, "-m", "kubevnfm.cli", "run"],
