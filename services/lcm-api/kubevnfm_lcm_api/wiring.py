@@ -379,6 +379,7 @@ def _measuring(
         session=session,
         rules=settings.address_rules,
         on_crossing=automatic.crossings.act,
+        check_automation=automatic.crossings.check,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -149,6 +149,10 @@ class PerformanceWorld:
         return found
 
 
+async def _no_automation(instance_id: str, metadata: Mapping[str, Any], *, is_of_vnfcs: bool) -> None:
+    """Have nothing to say against metadata."""
+
+
 @asynccontextmanager
 async def performance_world(folder: Path) -> AsyncIterator[PerformanceWorld]:
     """Yield the parts."""
@@ -177,7 +181,7 @@ def parts(
     measuring = Measuring(store, sources, 1.0)
     after = timedelta(seconds=1)
     jobs = PmJobs(shared, after, timedelta(days=7), lambda: None)
-    thresholds = Thresholds(shared, outbox, lambda: None)
+    thresholds = Thresholds(shared, outbox, lambda: None, _no_automation)
     return PerformanceWorld(
         store, clock, measurer, jobs, thresholds,
         JobWork(store, outbox, clock, jobs, measuring, timedelta(seconds=600), 3),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.nearest import no_such
 
 from kubevnfm_lcm_api.automation.decisions import AutomaticOperations
 from kubevnfm_lcm_api.automation.domain.ports import CrossedThreshold
@@ -15,6 +17,15 @@ KEY: Final = "automation"
 _PLACE: Final = f"metadata/{KEY}"
 _ACTIONS: Final = ("SCALE_OUT", "SCALE_IN", "HEAL")
 _BY_DIRECTION: Final = {"UP": "onUp", "DOWN": "onDown"}
+_ASPECT: Final = "aspectId"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The request in the metadata of a threshold."""
+
+    by_direction: Mapping[str, Literal["SCALE_OUT", "SCALE_IN", "HEAL"]]
+    aspect_id: str
 
 
 class CrossedThresholds:
@@ -23,33 +34,54 @@ class CrossedThresholds:
     def __init__(self, automatic: AutomaticOperations) -> None:
         self._automatic = automatic
 
+    async def check(self, instance_id: str, metadata: Mapping[str, Any], *, is_of_vnfcs: bool) -> None:
+        """Check what the metadata of a threshold ask for; ``is_of_vnfcs``: whether its values are those of VNFCs.
+
+        Raises InvalidInput that names what can never be done, NotFound.
+        """
+        wanted = _read(metadata, is_of_vnfcs=is_of_vnfcs)
+        if wanted is not None and wanted.aspect_id:
+            await self._automatic.check_aspect(instance_id, wanted.aspect_id, f"{_PLACE}/{_ASPECT}")
+
     async def act(self, crossing: CrossedThreshold) -> None:
         """Store what the metadata of the threshold ask for. Raises as `AutomaticOperations`; InvalidInput for malformed metadata."""
-        wanted = crossing.metadata.get(KEY)
-        if wanted is None:
+        vnfc_id = crossing.sub_object_instance_id
+        wanted = _read(crossing.metadata, is_of_vnfcs=vnfc_id is not None)
+        action = None if wanted is None else wanted.by_direction.get(crossing.direction)
+        if wanted is None or action is None:
             return
-        if not isinstance(wanted, dict):
-            raise InvalidInput(_PLACE, "an object with aspectId, onUp, onDown expected")
-        action = wanted.get(name := _BY_DIRECTION[crossing.direction])
-        if action is None:
-            return
-        if action not in _ACTIONS:
-            raise InvalidInput(f"{_PLACE}/{name}", f"{', '.join(_ACTIONS)} expected")
         text = f"{crossing.metric} is {crossing.value:g}: the threshold {crossing.threshold_id} was crossed {crossing.direction}."
         trigger = Trigger("threshold", crossing.id, text)
         instance_id = crossing.object_instance_id
-        if action == "HEAL":
-            if crossing.sub_object_instance_id is None:
-                raise InvalidInput(f"{_PLACE}/{name}", "HEAL expects a threshold about sub-objects: the VNFC is healed")
-            await self._automatic.heal(instance_id, [crossing.sub_object_instance_id], trigger)
-            return
-        await self._automatic.scale(
-            instance_id, _aspect(wanted), "SCALE_OUT" if action == "SCALE_OUT" else "SCALE_IN", trigger
-        )
+        if action != "HEAL":
+            await self._automatic.scale(instance_id, wanted.aspect_id, action, trigger)
+        elif vnfc_id is not None:
+            await self._automatic.heal(instance_id, [vnfc_id], trigger)
 
 
-def _aspect(wanted: JsonMapping) -> str:
-    aspect_id = wanted.get("aspectId")
-    if not isinstance(aspect_id, str):
-        raise InvalidInput(f"{_PLACE}/aspectId", "a text expected")
-    return aspect_id
+def _read(metadata: Mapping[str, Any], *, is_of_vnfcs: bool) -> _Wanted | None:
+    """Return what metadata ask for; None: nothing. Raises InvalidInput."""
+    if KEY not in metadata:
+        return None
+    given, known = metadata[KEY], (_ASPECT, *_BY_DIRECTION.values())
+    if not isinstance(given, Mapping) or not any(name in given for name in _BY_DIRECTION.values()):
+        raise InvalidInput(_PLACE, "an object with aspectId, onUp, onDown expected")
+    for name in given:
+        if name not in known:
+            raise InvalidInput(f"{_PLACE}/{name[:100]}", no_such(name, known))
+    by_direction = {}
+    for direction, name in _BY_DIRECTION.items():
+        if (action := given.get(name)) is None:
+            continue
+        if action not in _ACTIONS:
+            raise InvalidInput(f"{_PLACE}/{name}", f"{', '.join(_ACTIONS)} expected")
+        if action == "HEAL" and not is_of_vnfcs:
+            raise InvalidInput(
+                f"{_PLACE}/{name}", "HEAL expects a threshold about VNFCs: the one that was measured is healed"
+            )
+        by_direction[direction] = action
+    aspect_id = given.get(_ASPECT, "")
+    needs_aspect = any(action != "HEAL" for action in by_direction.values())
+    if not isinstance(aspect_id, str) or (needs_aspect and not aspect_id):
+        raise InvalidInput(f"{_PLACE}/{_ASPECT}", "a text expected")
+    return _Wanted(by_direction, aspect_id)

@@ -78,9 +78,15 @@ class AutomaticOperations:
         assert info is not None
         if not vnfc_ids:
             raise InvalidInput("vnfcInstanceId", "at least one VNFC expected")
-        resource_ids(vnfc_ids, info)
-        asked = self._asked(trigger, tuple(dict.fromkeys(vnfc_ids)))
-        await self._store(_Wanted(record, HEAL_KEY, asked), after_s=self._rules.automatic_heal_collects_s)
+        wanted = _Wanted(record, HEAL_KEY, self._asked(trigger, tuple(dict.fromkeys(vnfc_ids))))
+        try:
+            resource_ids(vnfc_ids, info)
+        except InvalidInput:
+            # The heal that a known trigger has asked for may have replaced the VNFC meanwhile.
+            if await self._actions.knows(wanted.fact):
+                return
+            raise
+        await self._store(wanted, after_s=self._rules.automatic_heal_collects_s)
 
     async def heal_after_alarm(self, instance_id: str, resource_id: str | None, trigger: Trigger) -> None:
         """Store that an alarm of kubevnfm itself asks for a heal, if it lasts.
@@ -100,15 +106,23 @@ class AutomaticOperations:
     async def scale(self, instance_id: str, aspect_id: str, direction: Direction, trigger: Trigger) -> None:
         """Store that an aspect is to be scaled by one step. Raises as `heal`, with InvalidInput for an unknown aspect."""
         record = await self._allowed(instance_id, SCALE)
-        _, vnfd = await self._on.package_of(record)
-        info = record.vnf.instantiated_vnf_info
-        assert info is not None
-        aspects = vnfd.flavour(info.flavour_id).aspects
-        if aspect_id not in aspects:
-            known = ", ".join(aspects)
-            raise InvalidInput("aspectId", f"the VNFD has no scaling aspect {aspect_id}; it has {known}")
+        await self._has_aspect(record, aspect_id, "aspectId")
         key = scale_key(aspect_id, direction)
         await self._store(_Wanted(record, key, self._asked(trigger, ()), aspect_id, direction), after_s=0.0)
+
+    async def check_aspect(self, instance_id: str, aspect_id: str, place: str) -> None:
+        """Check that an instance has an aspect, once it is INSTANTIATED. Raises InvalidInput at ``place``; NotFound."""
+        _, record = await self._on.read(instance_id)
+        await self._has_aspect(record, aspect_id, place)
+
+    async def _has_aspect(self, record: InstanceRecord, aspect_id: str, place: str) -> None:
+        if (info := record.vnf.instantiated_vnf_info) is None:
+            return
+        _, vnfd = await self._on.package_of(record)
+        aspects = vnfd.flavour(info.flavour_id).aspects
+        if aspect_id not in aspects:
+            known = ", ".join(aspects) or "none"
+            raise InvalidInput(place, f"the VNFD has no scaling aspect {aspect_id}; it has {known}")
 
     async def get(self, id: str) -> Action:
         """Return an action. Raises NotFound."""

@@ -75,4 +75,5 @@ class Sources:
 
 
 def _shown(address: str) -> str:
-    return urlsplit(address).hostname or address
+    """Return an address without its path: beside one Prometheus another one may be at the same host."""
+    return urlsplit(address).netloc or address

@@ -11,6 +11,7 @@ import structlog
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.performance import ThresholdCrossed
 from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_store.port import RevisionConflict
@@ -20,6 +21,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.performance.domain.crossing import crossing, side
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
+from kubevnfm_lcm_api.performance.domain.ports import CheckAutomation
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch, CreateThresholdRequest
 from kubevnfm_lcm_api.performance.due import due_fields
 from kubevnfm_lcm_api.performance.resources import Resources, Shared
@@ -40,6 +42,7 @@ class Thresholds:
     outbox: Outbox
     wake: Callable[[], None]
     """Called when a threshold was made."""
+    check_automation: CheckAutomation
 
     @property
     def resources(self) -> Resources:
@@ -51,6 +54,7 @@ class Thresholds:
         instance_id = request.object_instance_id
         place = "criteria/performanceMetric"
         read_metric(request.object_type, request.criteria.performance_metric, [instance_id], place)
+        await self._check(request)
         body = await self.resources.drafted(request, [instance_id])
         due = due_fields(self.on.clock, self.on.clock.now())
         body["internal"] |= {"sides": [], "events": 0, "dueAt": due["internal/dueAt"]}
@@ -58,6 +62,15 @@ class Thresholds:
         await self.resources.follow(stored)
         self.wake()
         return stored
+
+    async def _check(self, request: CreateThresholdRequest) -> None:
+        is_of_vnfcs = request.object_type == "Vnfc" or (
+            request.object_type == "Vnf" and bool(request.sub_object_instance_ids)
+        )
+        try:
+            await self.check_automation(request.object_instance_id, request.metadata or {}, is_of_vnfcs=is_of_vnfcs)
+        except NotFound as error:
+            raise Unprocessable("objectInstanceId", str(error)) from error
 
     async def get(self, threshold_id: str) -> Stored:
         """Return a threshold. Raises NotFound."""

@@ -24,7 +24,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.performance import job_record, threshold_record
 from kubevnfm_lcm_api.performance.adapters.prometheus import PrometheusApi
-from kubevnfm_lcm_api.performance.domain.ports import Crossing, Measurer, OnCrossing
+from kubevnfm_lcm_api.performance.domain.ports import CheckAutomation, Measurer, OnCrossing
 from kubevnfm_lcm_api.performance.due import DUE, DueWork
 from kubevnfm_lcm_api.performance.http.resources import add_to
 from kubevnfm_lcm_api.performance.job_work import JobWork
@@ -74,10 +74,6 @@ class PerformanceParts:
         await bus.consume_events(queues.CROSSINGS.name, queues.CROSSINGS.patterns, self.crossings.hand_on)
 
 
-async def no_action(_: Crossing) -> None:
-    """Do nothing about a crossing beside its notification."""
-
-
 @asynccontextmanager
 async def performance_parts(
     settings: PerformanceSettings,
@@ -87,7 +83,8 @@ async def performance_parts(
     callbacks: OwnCallbacks,
     session: aiohttp.ClientSession,
     rules: AddressRules,
-    on_crossing: OnCrossing = no_action,
+    on_crossing: OnCrossing,
+    check_automation: CheckAutomation,
 ) -> AsyncIterator[PerformanceParts]:
     """Yield the parts; leaving the block ends the measuring.
 
@@ -107,7 +104,7 @@ async def performance_parts(
         jobs_due, thresholds_due = asyncio.Event(), asyncio.Event()
         after = timedelta(seconds=settings.prometheus_delay_s)
         jobs = PmJobs(shared, after, timedelta(days=settings.pm_report_days), jobs_due.set)
-        thresholds = Thresholds(shared, outbox, thresholds_due.set)
+        thresholds = Thresholds(shared, outbox, thresholds_due.set, check_automation)
         of_jobs = JobWork(
             store, outbox, clock, jobs, measuring, timedelta(seconds=settings.pm_catch_up_s), settings.pm_reports_kept
         )

@@ -17,6 +17,8 @@ log = structlog.get_logger()
 
 _MOST_LOGGED: Final = 20
 """Refused alerts of one message that have a line each in the log."""
+_LONGEST_RULE: Final = 255
+"""Characters of the name of a rule in an error."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Webhook(Generic[A]):
         wrong: list[tuple[str, str]] = []
         refused, is_malformed = 0, False
         for index, given in enumerate(alerts[:MOST_ALERTS]):
-            place = f"alerts[{index}]"
+            place, rule = f"alerts[{index}]", _rule_of(given)
             try:
                 await self.act(read_alert(self.alert, given, place))
             except WrongAlert as error:
@@ -54,10 +56,11 @@ class Webhook(Generic[A]):
                 count(self.path, "accepted", 1)
                 continue
             refused += 1
-            wrong += places
+            wrong += places if rule is None else [(where, f"{why} (alert {rule})") for where, why in places]
             count(self.path, "refused", 1)
             if refused <= _MOST_LOGGED:
-                log.warning("alert_refused", path=self.path, reasons=[f"{where}: {why}" for where, why in places[:5]])
+                reasons = [f"{where}: {why}" for where, why in places[:5]]
+                log.warning("alert_refused", path=self.path, alert=rule, reasons=reasons)
         if (more := len(alerts) - MOST_ALERTS) > 0:
             refused, is_malformed = refused + more, True
             wrong.append(("alerts", f"at most {MOST_ALERTS} expected, those after them are not stored; set max_alerts"))
@@ -74,6 +77,13 @@ class Webhook(Generic[A]):
                 (f"{place}/{self.places.get(name.partition('[')[0], subject)}", reason) for name, reason in error.places
             )
         return ((f"{place}/{subject}", str(error)),)
+
+
+def _rule_of(given: object) -> str | None:
+    """Return the name of the rule of an alert that may be malformed: its place says nothing to those who write rules."""
+    labels = given.get("labels") if isinstance(given, dict) else None
+    name = labels.get("alertname") if isinstance(labels, dict) else None
+    return name if isinstance(name, str) and 0 < len(name) <= _LONGEST_RULE else None
 
 
 @contextmanager

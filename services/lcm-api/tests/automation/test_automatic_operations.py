@@ -147,7 +147,10 @@ async def test_vnfcs_that_are_named_in_a_while_are_healed_together_once(vnf: Vnf
     await vnf.pass_time(2)
     action = await vnf.reached("DONE")
     await vnf.heal(vnf.vnfcs[0])
+    await vnf.heal("VDU1-replaced-by-the-heal")
     assert [each.id for each in await vnf.actions()] == [action.id], "its trigger is known"
+    with pytest.raises(InvalidInput, match="VDU1-replaced-by-the-heal"):
+        await vnf.heal("VDU1-replaced-by-the-heal", fact="fact-3")
     (healed,) = [each.data for each in world.twins.commands if isinstance(each.data, HealResources)]
     assert len(healed.servers) == 2
     (operation,) = await vnf.operations("HEAL")
@@ -585,11 +588,19 @@ async def test_a_crossing_does_what_the_metadata_of_its_threshold_ask_for(built:
         assert (await vnf.level(), len(await vnf.actions())) == (1, 1)
         await act(Crossed(vnf.id, {"automation": {"onUp": "HEAL"}}, sub_object_instance_id=vnf.vnfcs[0]))
         assert (await vnf.reached("DONE", number=1)).vnfc_ids == (vnf.vnfcs[0],)
+        check = vnf.world.automation.crossings.check
+        await check(vnf.id, {}, is_of_vnfcs=False)
+        await check(vnf.id, wanted, is_of_vnfcs=False)
+        await check(vnf.id, {"automation": {"onDown": "HEAL"}}, is_of_vnfcs=True)
         for wrong, place in (
             ("SCALE_OUT", "metadata/automation"),
+            ({}, "metadata/automation"),
             ({"onUp": "x"}, "metadata/automation/onUp"),
             ({"onUp": "HEAL"}, "metadata/automation/onUp"),
             ({"onUp": "SCALE_OUT"}, "metadata/automation/aspectId"),
+            ({"onUp": "SCALE_OUT", "aspectId": ASPECT, "ondown": "SCALE_IN"}, "metadata/automation/ondown"),
         ):
             with pytest.raises(InvalidInput, match=f"^{place}: "):
                 await act(Crossed(vnf.id, {"automation": wrong}))
+            with pytest.raises(InvalidInput, match=f"^{place}: "):
+                await check(vnf.id, {"automation": wrong}, is_of_vnfcs=False)

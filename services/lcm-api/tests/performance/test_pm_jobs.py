@@ -150,6 +150,12 @@ async def test_what_cannot_be_measured_is_refused_by_name(world: World, subscrib
         problem = (await pm(world, "POST", "/pm_jobs", a_job(instance_id, subscriber, **changes))).problem(status)
         named = [each["name"] for each in problem["invalidParams"]]
         assert any(place in each for each in named), (changes, problem)
+    for name, reason in (
+        ("VCpuUsageMeanVn", "no such metric of objectType Vnfc: did you mean VCpuUsageMeanVnf?"),
+        ("ByteIncomingVnfIntCp", "objectType Vnfc has no such metric: it is one of objectType VnfIntCp"),
+    ):
+        body = a_job(instance_id, subscriber, criteria={"performanceMetric": [name]})
+        assert reason in (await pm(world, "POST", "/pm_jobs", body)).problem(400)["detail"]
     subscriber.tests = 500
     (await pm(world, "POST", "/pm_jobs", a_job(instance_id, subscriber))).problem(422)
     assert await world.store.find(COLLECTION, Query()) == []
@@ -308,6 +314,9 @@ async def test_a_threshold_is_created_crossed_notified_changed_and_deleted(
             400,
             "criteria/simpleThresholdDetails/hysteresis",
         ),
+        ({"metadata": {"automation": {"onUp": "OUT"}}}, 400, "metadata/automation/onUp"),
+        ({"metadata": {"automation": {"onUp": "HEAL"}}}, 400, "metadata/automation/onUp"),
+        ({"metadata": {"automation": {"onUp": "SCALE_OUT", "aspectId": "none"}}}, 400, "metadata/automation/aspectId"),
     ]
     for changes, status, place in refused:
         problem = (await pm(world, "POST", "/thresholds", {**body, **changes})).problem(status)

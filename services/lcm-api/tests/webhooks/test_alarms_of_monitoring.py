@@ -184,7 +184,10 @@ async def test_wrong_alerts_are_named_after_the_others_are_stored(world: World) 
     # A well-formed alert that names what does not exist.
     problem = (await report(world, fault(UNKNOWN))).problem(422)
     assert problem["invalidParams"] == [
-        {"name": "alerts[0]/labels/vnf_instance_id", "reason": f"VNF instance {UNKNOWN} does not exist"}
+        {
+            "name": "alerts[0]/labels/vnf_instance_id",
+            "reason": f"VNF instance {UNKNOWN} does not exist (alert FromRule)",
+        }
     ]
     (await report(world, resolved(fault(UNKNOWN)))).must(204)  # its alarms were cleared with it
     bodies: list[Any] = [{}, {"alerts": {}}]

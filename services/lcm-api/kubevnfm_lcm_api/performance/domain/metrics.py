@@ -101,8 +101,15 @@ def read_metric(object_type: ObjectType, name: str, instance_ids: Sequence[str],
     base, dot, instance_id = name.partition(".")
     metric = next((each for each in BY_TYPE[object_type] if each.name == base), None)
     if metric is None:
-        known = [each.name for each in BY_TYPE[object_type]]
-        raise InvalidInput(place, f"{no_such(base, known, 'metric')} of objectType {object_type}")
+        raise InvalidInput(place, _unknown(object_type, base))
     if dot and instance_id not in instance_ids:
         raise InvalidInput(place, f"after {base}. the id of a measured VNF instance expected")
     return Wanted(name, metric, instance_id if dot else None)
+
+
+def _unknown(object_type: ObjectType, name: str) -> str:
+    """Return why a type of object has no such metric."""
+    others = [other for other, metrics in BY_TYPE.items() if any(each.name == name for each in metrics)]
+    if others:
+        return f"objectType {object_type} has no such metric: it is one of objectType {' and '.join(others)}"
+    return no_such(name, [each.name for each in BY_TYPE[object_type]], f"metric of objectType {object_type}")

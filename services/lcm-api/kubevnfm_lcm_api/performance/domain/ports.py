@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
@@ -61,3 +61,11 @@ class Crossing:
 OnCrossing = Callable[[Crossing], Awaitable[None]]
 """Acts on a crossing. It may be called more than once with the same one, and is called again if it raises an
 VnfmError that is retryable."""
+
+
+class CheckAutomation(Protocol):
+    """Checks what the metadata of a threshold ask for when it is crossed."""
+
+    async def __call__(self, instance_id: str, metadata: Mapping[str, Any], *, is_of_vnfcs: bool) -> None:
+        """Raise InvalidInput that names what can never be done; NotFound. ``is_of_vnfcs``: whether its values are those of VNFCs."""
+        ...
