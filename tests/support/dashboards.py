@@ -40,6 +40,16 @@ def quantile(share: float, histogram: str, *by: str) -> str:
     return f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) (rate({histogram}_bucket[{_RATE}])))"
 
 
+def gained(counter: str, *by: str, which: str = "") -> str:
+    """Return the query for what a counter whose series begin with their first event gains in an hour.
+
+    The first event of a series is no increase: it is the least value of those that were not there before.
+    """
+    increase = f"increase({counter}{which}[1h])"
+    begin = f"(min_over_time({counter}{which}[1h]) unless {counter}{which} offset 1h)"
+    return f"sum by ({', '.join(by)}) (({increase} + {begin}) or {increase})"
+
+
 OPERATIONS: Final[Mapping[str, Sequence[Panel]]] = {
     "Operations": [
         Panel(
@@ -54,12 +64,12 @@ OPERATIONS: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "Stopped in an hour",
             "short",
-            {"{{operation}} {{outcome}}": "sum by (operation, outcome) (increase(kubevnfm_operations_total[1h]))"},
+            {"{{operation}} {{outcome}}": gained("kubevnfm_operations_total", "operation", "outcome")},
         ),
         Panel(
             "Failures in an hour, by cause",
             "short",
-            {"{{cause}}": 'sum by (cause) (increase(kubevnfm_operations_total{outcome=~"FAILED_TEMP|FAILED"}[1h]))'},
+            {"{{cause}}": gained("kubevnfm_operations_total", "cause", which='{outcome=~"FAILED_TEMP|FAILED"}')},
             "The codes are those of docs/errors.md.",
         ),
         Panel(
@@ -171,6 +181,12 @@ SERVICES: Final[Mapping[str, Sequence[Panel]]] = {
         Panel("Memory", "bytes", {"{{instance}}": "process_resident_memory_bytes"}),
         Panel("Open files", "short", {"{{instance}}": "process_open_fds"}),
         Panel("Running since", "dateTimeAsIso", {"{{instance}}": "process_start_time_seconds * 1000"}),
+        Panel(
+            "Parts that are not ready",
+            "short",
+            {"{{instance}} {{part}}": "min by (instance, part) (kubevnfm_part_ready) < 1"},
+            "0.5: degraded. docs/health.md has each part.",
+        ),
         Panel("Versions", "short", {"{{version}}": "count by (version) (kubevnfm_build_info)"}),
     ],
 }

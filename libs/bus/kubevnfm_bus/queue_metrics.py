@@ -38,6 +38,6 @@ class QueueMetrics:
         self._dead.series(queue).inc()
 
     def show(self, waiting: Mapping[str, int], consumers: Mapping[str, int]) -> None:
-        """Show the queues as they are."""
+        """Show the queues as they are, and no others: none while the broker is away."""
         self._messages.show({(queue,): count for queue, count in waiting.items()})
         self._consumers.show({(queue,): count for queue, count in consumers.items()})

@@ -177,6 +177,7 @@ class RabbitBus:
     async def _measure(self) -> None:
         """Have the metrics show the queues that are consumed here, and those of dead messages. Raises BrokerLost."""
         if not self._keeper.is_linked:
+            self._counts.show({}, {})
             return
         dead = {topology.dead_queue(consumer.service) for consumer in self._consumers}
         channel = await (await self._keeper.link()).new_channel()

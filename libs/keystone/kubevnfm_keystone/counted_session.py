@@ -9,11 +9,10 @@ from typing import Any, Final
 import requests
 from keystoneauth1.exceptions.http import HttpError
 from keystoneauth1.session import Session
-from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.metrics import Metrics, code_of
 
 _APIS: Final = frozenset({"identity", "orchestration", "compute", "network", "image", "block-storage"})
 _OTHER: Final = "other"
-_NO_ANSWER: Final = "none"
 
 
 class OpenstackMetrics:
@@ -27,9 +26,9 @@ class OpenstackMetrics:
             "kubevnfm_openstack_request_seconds", "Time from a request to the end of its answer.", ["api"]
         )
 
-    def count(self, api: str, code: str, took_s: float) -> None:
-        """Count a request."""
-        self._requests.series(api, code).inc()
+    def count(self, api: str, status: int | None, took_s: float) -> None:
+        """Count a request by the status of its answer; None: there was none."""
+        self._requests.series(api, code_of(status)).inc()
         self._seconds.series(api).observe(took_s)
 
 
@@ -41,17 +40,17 @@ class CountedSession(Session):
         self._counts = counts
 
     def request(self, url: str, method: str, *args: Any, **named: Any) -> requests.Response:
-        code, begun = _NO_ANSWER, time.monotonic()
+        status, begun = None, time.monotonic()
         try:
             answer = super().request(url, method, *args, **named)
-            code = str(answer.status_code)
+            status = answer.status_code
         except HttpError as error:
-            code = str(error.http_status or _NO_ANSWER)
+            status = error.http_status or None
             raise
         else:
             return answer
         finally:
-            self._counts.count(_api_of(named.get("endpoint_filter") or {}), code, time.monotonic() - begun)
+            self._counts.count(_api_of(named.get("endpoint_filter") or {}), status, time.monotonic() - begun)
 
 
 def _api_of(endpoint: Mapping[str, Any]) -> str:

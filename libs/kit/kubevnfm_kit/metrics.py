@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
+import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
@@ -17,6 +20,8 @@ from prometheus_client.metrics import MetricWrapperBase
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.outages import Outage
 from kubevnfm_kit.run import background
+
+log = structlog.get_logger()
 
 PATH: Final = "/metrics"
 FAST_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
@@ -31,6 +36,10 @@ _LAG_BUCKETS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5)
 _LAG_EVERY_S: Final = 0.5
 _READ_WITHIN_S: Final = 5.0
 """Half of the time that Prometheus waits by default."""
+_PAUSE_S: Final = 10.0
+"""From the end of a read that fails or hangs to the next one: two that scrape at once must not wait one after another."""
+_CODES: Final = frozenset(map(int, HTTPStatus))
+"""With a label of their own."""
 M = TypeVar("M", bound=MetricWrapperBase)
 Exemplar = dict[str, str] | None
 Read = Callable[[], Awaitable[None]]
@@ -78,7 +87,7 @@ class _Reading:
 
     read: Read
     every_s: float
-    done_at: float | None = None
+    due_at: float = -math.inf
 
 
 class Metrics:
@@ -113,7 +122,7 @@ class Metrics:
     def before_reading(self, read: Read, *, every_s: float = 0.0) -> None:
         """Have gauges brought up to date before they are shown, at most every ``every_s`` seconds.
 
-        A failure, or a read that takes too long, leaves them as they are.
+        A failure, or a read that takes too long, leaves them as they are, for `_PAUSE_S` at least.
         """
         self._readings.append(_Reading(read, every_s))
 
@@ -140,9 +149,12 @@ class Metrics:
 
     async def _read(self) -> None:
         now = self._monotonic()
-        due = [each for each in self._readings if each.done_at is None or now - each.done_at >= each.every_s]
+        due = [each for each in self._readings if now >= each.due_at]
         if not due:
             return
+        for each in due:
+            # Until it has ended well. If one hangs, the calls behind this one do not wait for it again.
+            each.due_at = now + max(each.every_s, _READ_WITHIN_S + _PAUSE_S)
         try:
             async with asyncio.timeout(_READ_WITHIN_S):
                 are_read = await asyncio.gather(*(self._one(each, now) for each in due))
@@ -159,7 +171,12 @@ class Metrics:
             if not error.is_said:
                 self._outage.failed(error)
             return False
-        reading.done_at = now
+        except Exception as error:  # the edge: a fault of one gauge must not hide all the others
+            if not self._outage.is_on:
+                log.exception("metrics_not_read")
+            self._outage.failed(error)
+            return False
+        reading.due_at = now + reading.every_s
         return True
 
     async def _watch_event_loop(self) -> NoReturn:
@@ -188,6 +205,11 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
 def traced(trace_id: str) -> Exemplar:
     """Return the exemplar that leads from a series to a trace; None without one."""
     return {"trace_id": trace_id} if trace_id else None
+
+
+def code_of(status: int | None) -> str:
+    """Return the label of the status of an answer: servers outside choose what they answer. None: there was none."""
+    return "none" if status is None else str(int(status)) if status in _CODES else "other"
 
 
 def _format_in(accept: str) -> str:

@@ -11,7 +11,7 @@ from callers.metrics import metrics_text
 from kubevnfm_kit import metrics as module
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_kit.http import serving
-from kubevnfm_kit.metrics import Metrics, add_metrics, traced
+from kubevnfm_kit.metrics import Metrics, add_metrics, code_of, traced
 
 PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,*/*;q=0.2"
 TRACE = "0123456789abcdef0123456789abcdef"
@@ -68,9 +68,8 @@ async def test_a_gauge_shows_no_more_than_it_is_given_and_a_thousand_at_most() -
     assert "up{" not in await metrics_text(metrics)
 
 
-async def test_a_read_that_fails_is_repeated_and_one_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_READ_WITHIN_S", 0.01)
-    time, tries, never = Time(), list[str](), asyncio.Event()
+async def test_a_read_that_fails_is_repeated_after_a_pause() -> None:
+    time, tries = Time(), list[str]()
     metrics = Metrics(time)
     value = metrics.gauge("value", "Value.").series()
 
@@ -80,18 +79,48 @@ async def test_a_read_that_fails_is_repeated_and_one_that_hangs_ends(monkeypatch
         if len(tries) == 1:
             raise OutsideUnavailable("no database")
 
-    metrics.before_reading(read, every_s=30.0)
-    assert "value 1.0" in await metrics_text(metrics)
-    assert "value 2.0" in await metrics_text(metrics)  # at once, as the first one has failed
-    time.s = 29.0
-    assert "value 2.0" in await metrics_text(metrics)
-    time.s = 31.0
+    metrics.before_reading(read, every_s=1.0)
+    for at_s, shown in ((0.0, 1), (14.0, 1), (15.0, 2), (15.5, 2), (16.0, 3)):
+        time.s = at_s
+        assert f"value {shown}.0" in await metrics_text(metrics)
+
+
+async def test_a_read_that_hangs_holds_up_one_call_and_not_those_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_READ_WITHIN_S", 0.01)
+    time, hung = Time(), list[str]()
+    metrics = Metrics(time)
 
     async def hang() -> None:
-        await never.wait()
+        hung.append("read")
+        await asyncio.Event().wait()
 
-    metrics.before_reading(hang)
-    assert "value 3.0" in await metrics_text(metrics)
+    metrics.before_reading(hang, every_s=1.0)
+    await asyncio.gather(*(metrics_text(metrics) for _ in range(4)))
+    assert len(hung) == 1
+    time.s = 10.1
+    await metrics_text(metrics)
+    assert len(hung) == 2
+
+
+async def test_a_fault_in_one_gauge_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics()
+    value = metrics.gauge("value", "Value.").series()
+
+    async def broken() -> None:
+        raise KeyError("steps")
+
+    async def read() -> None:
+        value.set(7)
+
+    metrics.before_reading(broken)
+    metrics.before_reading(read)
+    assert "value 7.0" in await metrics_text(metrics)
+    assert "metrics_not_read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, "200"), (None, "none"), (799, "other"), (10**40, "other")])
+def test_the_code_of_an_answer_is_bounded(status: int | None, code: str) -> None:
+    assert code_of(status) == code
 
 
 async def test_the_event_loop_is_measured_and_the_version_shown() -> None:

@@ -25,6 +25,7 @@ from kubevnfm_store.query import Index
 
 from kubevnfm_worker.certificates import certificates_part
 from kubevnfm_worker.health import Health
+from kubevnfm_worker.part_metrics import show_parts
 from kubevnfm_worker.parts import broker_part, disk_part, parked_part, sandbox_part, store_part
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.reports import Process
@@ -140,6 +141,7 @@ class Backends:
         """Serve the application with the health endpoints and ``/metrics`` added; yield the port. Leaving closes it."""
         add_health(app, self.health.parts, self.states)
         if self.shows_metrics:
+            show_parts(self.metrics, self.health.parts)
             add_metrics(app, self.metrics)
         async with serving(app, host=host, port=port, bound=self.sockets.get((host, port)), tls=tls) as listening:
             yield listening

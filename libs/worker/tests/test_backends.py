@@ -94,6 +94,8 @@ async def test_the_listener_has_health_endpoints_beside_the_application(
             # A broker that was never reached may have a wrong address: an upgrade must not replace what works.
             backends.bus.is_away = True
             assert await readiness(session, url) == (503, "not ready", {"broker": "failed"})
+            shown = (await (await session.get(f"{url}/metrics")).text()).splitlines()
+            assert {'kubevnfm_part_ready{part="broker"} 0.0', 'kubevnfm_part_ready{part="store"} 1.0'} <= set(shown)
             backends.bus.is_away = False
             assert await readiness(session, url) == (200, "ready", {})
             backends.bus.is_away = True

@@ -21,6 +21,7 @@ from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.part_metrics import show_parts
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.round_metrics import StoredCounts
 
@@ -180,7 +181,7 @@ async def lcm_api(
         rest = _onap(apis, backends, multicloud, subjects[1].bundles) if settings.onap_compat else {}
         asked = _context(settings, backends, subjects[2])
         backends.count_stored("metric_counts", _counts(backends, subjects[0]))
-        parts = siblings.beside(backends.health.parts)
+        show_parts(backends.metrics, parts := siblings.beside(backends.health.parts))
         app = make_app(apis, asked, parts, backends.states, gate=access.gate, proxies=way, sessions=sessions)
         RequestMetrics(backends.metrics).add_to(app)
         # The gateway opens last and closes first: every request finds its services running.

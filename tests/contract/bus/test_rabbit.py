@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 
 import aio_pika
 import pytest
+from callers.metrics import metrics_text
 from contracts.bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
+from kubevnfm_bus import rabbit
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_kit.metrics import Metrics
@@ -119,6 +121,22 @@ class TestRabbit(MessageBusSuite):
 
         assert inbox.deliveries[0].deliveries == 2
 
+    async def test_no_number_of_a_queue_is_shown_while_the_broker_is_away(
+        self, open_bus: OpenBus, words: Words, rabbitmq: RabbitServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rabbit, "EVERY_S", 0.0)
+        metrics = Metrics()
+        queue = f'kubevnfm_queue_consumers{{queue="kubevnfm.commands.{words.service}"}}'
+        async with open_bus(metrics=metrics) as bus:
+            await bus.consume_commands(words.service, Recorder())
+            assert f"{queue} 1.0" in await metrics_text(metrics)
+            rabbitmq.stop()
+            await until_true(lambda: _is_away(bus))
+            assert queue not in await metrics_text(metrics)
+            rabbitmq.start()
+            await until_true(bus.is_ready)
+            await until_true(lambda: _shows(metrics, f"{queue} 1.0"))
+
     async def test_a_durable_queue_keeps_events_while_no_consumer_is_connected(
         self, open_bus: OpenBus, words: Words
     ) -> None:
@@ -207,6 +225,14 @@ class TestRabbit(MessageBusSuite):
 
 async def is_away(bus: MessageBus) -> bool:
     return not await bus.is_ready()
+
+
+async def _is_away(bus: MessageBus) -> bool:
+    return not await bus.is_ready()
+
+
+async def _shows(metrics: Metrics, line: str) -> bool:
+    return line in await metrics_text(metrics)
 
 
 async def has_dead(bus: MessageBus, service: str) -> bool:

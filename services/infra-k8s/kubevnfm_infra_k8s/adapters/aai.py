@@ -104,9 +104,9 @@ class AaiGraph:
             ) as response:
                 status, raw = response.status, await _content(response)
         except (aiohttp.ClientError, TimeoutError, UnicodeError) as error:
-            self._metrics.request("none")
+            self._metrics.request(None)
             raise AaiAway(f"A&AI does not answer ({type(error).__name__})") from error
-        self._metrics.request(str(status))
+        self._metrics.request(status)
         # Another 404 is that of a proxy, which does not say that there is no such node.
         if status in _AWAY or 300 <= status < 400 or (status == 404 and _error(raw) is None):
             raise AaiAway(f"A&AI answered {status}: {_reason(raw)}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from kubevnfm_clients.multicloud.inventory import ExportHealth
-from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.metrics import Metrics, code_of
+
+_EVERY_S: Final = 15.0
+"""Each read takes ten searches."""
 
 
 class Waiting(Protocol):
@@ -37,14 +40,14 @@ class ExportMetrics:
             "Age of the oldest change of a region that A&AI does not have; only of those of which something waits.",
             ["vim_id"],
         )
-        metrics.before_reading(self._read)
+        metrics.before_reading(self._read, every_s=_EVERY_S)
         self._reachable.set(1)
         self.waiting: Waiting | None = None
         """None: there is no export."""
 
-    def request(self, code: str) -> None:
-        """Count a request."""
-        self._requests.series(code).inc()
+    def request(self, status: int | None) -> None:
+        """Count a request by the status of its answer; None: there was none."""
+        self._requests.series(code_of(status)).inc()
 
     async def _read(self) -> None:
         """Bring the gauges up to date."""

@@ -6,10 +6,9 @@ import time
 from collections import Counter as Counts
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Final
 
-from kubevnfm_kit.metrics import MOST, Family, M, Metrics
+from kubevnfm_kit.metrics import MOST, Family, M, Metrics, code_of
 
 from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 
@@ -19,10 +18,6 @@ _AWAY_S: Final = 300.0
 """After this time without a call it is not known whether a region answers: one that was removed while it was away has no calls."""
 _OTHERS: Final = "others"
 """More regions than `MOST`: callers choose the ids of VIMs that are not registered."""
-_NO_ANSWER: Final = "none"
-_CODES: Final = frozenset(map(int, HTTPStatus))
-"""With a label of their own: API servers choose what they answer."""
-_OTHER_CODE: Final = "other"
 
 
 @dataclass
@@ -110,8 +105,7 @@ class RegionMetrics:
 
     def counted(self, vim_id: str, method: str, sent: Sent, took_s: float) -> None:
         """Count a request."""
-        code = _NO_ANSWER if sent.status is None else str(sent.status) if sent.status in _CODES else _OTHER_CODE
-        self._of(self._requests, vim_id, method, code).inc()
+        self._of(self._requests, vim_id, method, code_of(sent.status)).inc()
         self._of(self._seconds, vim_id).observe(took_s)
 
     def counted_object(self, vim_id: str, result: str) -> None:
