@@ -36,6 +36,8 @@ _LAG_BUCKETS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5)
 _LAG_EVERY_S: Final = 0.5
 _READ_WITHIN_S: Final = 5.0
 """Half of the time that Prometheus waits by default."""
+_MOST_SHARE: Final = 0.05
+"""The largest part of the time that a read may take which is not done at each call."""
 _PAUSE_S: Final = 10.0
 """From the end of a read that fails or hangs to the next one: two that scrape at once must not wait one after another."""
 _CODES: Final = frozenset(map(int, HTTPStatus))
@@ -176,7 +178,9 @@ class Metrics:
                 log.exception("metrics_not_read")
             self._outage.failed(error)
             return False
-        reading.due_at = now + reading.every_s
+        ended = self._monotonic()
+        # What counts a large collection takes no more than its share of the time.
+        reading.due_at = max(now + reading.every_s, ended + (ended - now) / _MOST_SHARE if reading.every_s else now)
         return True
 
     async def _watch_event_loop(self) -> NoReturn:

@@ -102,6 +102,21 @@ async def test_a_read_that_hangs_holds_up_one_call_and_not_those_behind_it(monke
     assert len(hung) == 2
 
 
+async def test_a_read_that_takes_long_is_done_less_often() -> None:
+    time, reads = Time(), list[float]()
+    metrics = Metrics(time)
+
+    async def count() -> None:
+        reads.append(time.s)
+        time.s += 3.0
+
+    metrics.before_reading(count, every_s=30.0)
+    for at_s in (0.0, 31.0, 62.0, 64.0):
+        time.s = at_s
+        await metrics_text(metrics)
+    assert reads == [0.0, 64.0]
+
+
 async def test_a_fault_in_one_gauge_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = Metrics()
     value = metrics.gauge("value", "Value.").series()
