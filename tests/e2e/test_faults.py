@@ -107,18 +107,6 @@ class Site:
         await until(waits)
 
 
-async def one_alarm(user: User, instance_id: str, *, is_open: bool) -> dict[str, Any]:
-    """Wait until the only alarm of the instance is there, or is cleared; return it."""
-
-    async def found() -> dict[str, Any] | None:
-        path = f"/vnffm/v1/alarms?filter=(eq,managedObjectId,{instance_id})"
-        alarms = (await user.call("GET", path, headers={"Version": "1.5.0"})).must(200).json
-        assert len(alarms) < 2, alarms
-        return next((each for each in alarms if ("alarmClearedTime" not in each) is is_open), None)
-
-    return await until(found)
-
-
 @pytest.fixture
 async def site(user: User, lab: LabControl, installation: Installation) -> Site:
     return Site(user, lab, await CloudFaults.from_user(user, lab), installation)
@@ -171,12 +159,12 @@ async def test_an_image_that_the_cloud_lacks_is_named_and_rolled_back(site: Site
     assert view["state"] == "FAILED_TEMP", view
     assert "no-such-image" in view["error"]["detail"]
     assert view["cause"]["text"] == "The image no-such-image does not exist in the OpenStack project."
-    alarm = await one_alarm(user, instance_id, is_open=True)
+    alarm = await user.alarm(instance_id, is_open=True)
     assert (alarm["faultType"], alarm["probableCause"]) == ("operation-failed", view["cause"]["code"])
     _, reason, remedy = alarm["faultDetails"]
     assert (reason, remedy[-1]) == (view["cause"]["text"], ".")
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
-    assert (await one_alarm(user, instance_id, is_open=False))["id"] == alarm["id"]
+    assert (await user.alarm(instance_id, is_open=False))["id"] == alarm["id"]
     await user.delete(instance_id)
 
     instance_id = await built(user)

@@ -242,6 +242,17 @@ class User:
 
         return await until(found)
 
+    async def alarm(self, instance_id: str, *, is_open: bool) -> dict[str, Any]:
+        """Wait until the only alarm of the instance is there, or is cleared; return it."""
+
+        async def found() -> dict[str, Any] | None:
+            path = f"/vnffm/v1/alarms?filter=(eq,managedObjectId,{instance_id})"
+            alarms = (await self.call("GET", path, headers={"Version": "1.5.0"})).must(200).json
+            assert len(alarms) < 2, alarms
+            return next((each for each in alarms if ("alarmClearedTime" not in each) is is_open), None)
+
+        return await until(found)
+
     async def log(self, operation_id: str) -> str:
         """Return the output of the machines."""
         return (await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}/log")).must(200).text

@@ -27,7 +27,12 @@ instances."""
 LEASE_S: Final = 2.0
 """The time after which another process takes over a killed process's command: short, to keep kill tests short."""
 
-
+AUTOMATIC: Final[Mapping[str, str]] = {
+    "AUTOMATIC_HEAL_AFTER_S": "2",
+    "AUTOMATIC_HEAL_COOLDOWN_S": "0",
+    "AUTOMATIC_SCALE_COOLDOWN_S": "0",
+}
+"""The pauses of automatic operations: short, and none between scalings."""
 SUBSCRIBERS: Final = "127.0.0.0/8"
 """The network in which the tests' own subscribers listen."""
 
@@ -93,6 +98,7 @@ class SingleInstallation(Installation):
                 "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
                 "KUBEVNFM_LEASE_S": str(LEASE_S),
                 "KUBEVNFM_DRIFT_EVERY_S": str(DRIFT_EVERY_S),
+                **{f"KUBEVNFM_{name}": value for name, value in AUTOMATIC.items()},
                 "KUBEVNFM_CONFIG": os.devnull,
                 # The packages are our own, and the tests must run on every kernel.
                 "KUBEVNFM_TRUST_PACKAGES": "true",
@@ -153,6 +159,7 @@ class SixInstallation(Installation):
                     "PAGE_SIZE": str(PAGE_SIZE),
                     "ALLOWED_NETWORKS": SUBSCRIBERS,
                     "DRIFT_EVERY_S": str(DRIFT_EVERY_S),
+                    **AUTOMATIC,
                 }
             },
         )
