@@ -10,7 +10,7 @@ from kubevnfm_cli.lines import cause_lines, next_lines, seconds, warnings_of
 from kubevnfm_cli.nouns import ago, duration, moment, number
 from kubevnfm_cli.output import colour_of
 from kubevnfm_cli.progress import ENDED, RESTS, WAIT, Operation
-from kubevnfm_cli.terminal import Screen, printable
+from kubevnfm_cli.terminal import LINE, Screen, printable
 
 _MARKS: Final = {
     "done": ("✓", "green"),
@@ -101,9 +101,21 @@ def _head(screen: Screen, operation: Operation, *, is_whole: bool) -> list[str]:
             f"vnf:      {printable(view.get('vnfInstanceId'))}",
             f"started:  {printable(view.get('startTime'))}",
             *([f"ended:    {printable(view['endTime'])}"] if view.get("endTime") else []),
+            *_automatic(view),
             "",
         ]
     return lines
+
+
+def _automatic(view: JsonObject) -> list[str]:
+    """Return why kubevnfm itself has begun an operation; nothing for one of a person."""
+    why = view.get("automatic")
+    if not isinstance(why, dict):
+        return []
+    begun = (
+        f"by {printable(why.get('trigger'))} {printable(why.get('triggerId'))}, action {printable(why.get('actionId'))}"
+    )
+    return [f"automatic: {begun}", f"          {printable(why.get('reason'), LINE)}"]
 
 
 def _step_lines(

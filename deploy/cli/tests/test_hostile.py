@@ -148,6 +148,7 @@ VIEW: Final[dict[str, Any]] = {
     "id": "i", "vnfInstanceId": "v", "vnfInstanceName": "n", "operation": "INSTANTIATE", "state": "PROCESSING", "startTime": TIME,
     "stateEnteredTime": TIME, "endTime": TIME, "cause": CAUSE, "next": [{"task": "t", "text": "x", "command": "kubevnfm wait i"}],
     "estimate": {"remainingS": 3}, "warnings": [{"text": "t", "field": "/f", "nearest": "n"}], "waits": [{"text": "t", "since": TIME}],
+    "automatic": {"trigger": "alarm", "triggerId": "a", "reason": "r", "actionId": "x"},
     "steps": [
         {"name": "s", "title": "T", "state": "asked", "attempt": 2, "startedAt": TIME, "endedAt": TIME, "error": {"detail": "d"}},
         {"name": "f", "title": "F", "state": "failed", "error": {"detail": "d"}},

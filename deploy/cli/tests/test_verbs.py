@@ -115,6 +115,11 @@ async def test_a_failed_operation_is_explained_described_and_decided(vm: World) 
     described = (await run(vm, "describe", "op", operation_id[:10])).out
     assert "✗ Create the virtual resources" in described
     assert "next:" in described
+    assert "automatic:" not in described
+    reason = {"trigger": "alarm", "trigger_id": "alarm-1", "reason": "The machine is lost.", "action_id": "action-1"}
+    await vm.store.update("vnf_lcm_op_occs", operation_id, {"internal/automatic": reason})
+    described = (await run(vm, "describe", "op", operation_id)).out
+    assert "automatic: by alarm alarm-1, action action-1\n          The machine is lost.\n" in described
     vm.twins.failing.add("infra.openstack.create_resources")
     assert (await run(vm, "retry", operation_id, "--wait")).code == 5
     ended = await run(vm, "rollback", operation_id, "--wait")
