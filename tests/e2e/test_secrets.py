@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import secrets
+import signal
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +18,7 @@ from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clusters.masters import kubectl
 from kubevnfm_bus.topology import COMMANDS, EVENTS
-from servers.installations import GivenInstallation, Installation, SixInstallation
+from servers.installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from servers.six_processes import SERVICES
 from servers.subscriber import Subscriber
 from servers.wirings import deep_in_single, in_six
@@ -61,6 +63,27 @@ async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
         yield heard
 
 
+@asynccontextmanager
+async def _debug_lines(installation: Installation) -> AsyncIterator[None]:
+    """Have all processes log debug lines within the block, as an operator does who searches for a fault."""
+    assert isinstance(installation, SingleInstallation | SixInstallation)
+    pids = (
+        [installation.pid]
+        if isinstance(installation, SingleInstallation)
+        else [pid for _, pid in installation.listeners.values()]
+    )
+
+    def switch() -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGUSR1)
+
+    switch()
+    try:
+        yield
+    finally:
+        switch()
+
+
 @deep_in_single
 async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, lab: LabControl) -> None:
     """SEQ-183, API-030: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
@@ -82,7 +105,12 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         "no_proxy": "192.0.2.2",
     }
     basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": listener}}
-    async with _overheard(installation) as messages, Subscriber.listening() as subscriber:
+    queried = f"marked-{secrets.token_hex(12)}"
+    async with (
+        _overheard(installation) as messages,
+        Subscriber.listening() as subscriber,
+        _debug_lines(installation),
+    ):
         subscription = await user.lcm(
             "POST", "/subscriptions", {"callbackUri": subscriber.uri, "authentication": basic, "verbosity": "FULL"}
         )
@@ -101,6 +129,7 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         await _read_everything(user, operation)
         await _read_everything(v1, operation)
 
+        await _ask_for(user, queried)
         failing = user.cluster()
         failing["additionalParams"]["k8s_cluster_installation_param"]["worker_node"]["password"] = wrong
         other_id = await user.create(await user.sample("cluster"))
@@ -129,11 +158,27 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         leaks += _found(where, "\n".join(texts).encode(), marked)
     leaks += _found("a message", b"\n".join(messages), marked)
     assert bool(messages) == isinstance(installation, SixInstallation)
+    leaks += await asyncio.to_thread(_found_in_debug_logs, installation.log_files(), queried)
     for path in [*installation.log_files(), *installation.stored_files()]:
         leaks += _found(path.name, await asyncio.to_thread(path.read_bytes), marked)
     assert len(installation.stored_files()) >= 1
     assert leaks == []
     assert _finds_what_is_there(installation.stored_files(), cluster_id), "the search does not reach the documents"
+
+
+async def _ask_for(user: User, queried: str) -> None:
+    """Send a secret as the value of a query, where it does not belong."""
+    (await user.lcm("GET", f"/vnf_instances?filter=(eq,vnfInstanceName,{queried})")).must(200)
+    assert (await user.call("GET", f"/kubevnfm/v1/none?password={queried}")).status == 404
+    (await user.call("GET", f"/health/ready?password={queried}")).must(200)
+
+
+def _found_in_debug_logs(files: list[Path], queried: str) -> list[str]:
+    """Search logs, one of which has debug lines at least, for the value of a query."""
+    contents = {path.name: path.read_bytes() for path in files}
+    assert any(b'"level": "debug"' in content for content in contents.values())
+    marked = {"value of a query": queried}
+    return [leak for name, content in contents.items() for leak in _found(name, content, marked)]
 
 
 async def _watch(stream: AsyncIterator[object]) -> None:

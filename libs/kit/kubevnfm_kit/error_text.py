@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from pydantic import AfterValidator
@@ -24,6 +25,15 @@ def bounded(text: str, most: int = ERROR_BYTES) -> str:
         return text
     remark = f" [cut: {len(raw)} bytes]"
     return raw[: most - len(remark)].decode(errors="ignore") + remark
+
+
+_LOGIN: Final = re.compile(r"""(?<=://)(?:[^\s/:@"'<>]{0,300}:[^\s"'<>]{0,300}|[^\s/"'<>]{1,300})(?=@)""")
+"""User and password in a URL. Passwords with ``/`` or ``@`` are in no valid one; it is the texts about such that are logged."""
+
+
+def without_logins(text: str) -> str:
+    """Return the text without the users and passwords in its URLs."""
+    return _LOGIN.sub("***", text) if "://" in text and "@" in text else text
 
 
 ErrorText = Annotated[str, AfterValidator(bounded)]

@@ -22,8 +22,7 @@ log = structlog.get_logger()
 _TEXT_BYTES: Final = 2048
 _ONCE_IN_S: Final = 10.0
 _MOST_KINDS: Final = 256
-_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-"""User and password in a URL."""
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 class _Lines(logging.Handler):
@@ -35,7 +34,8 @@ class _Lines(logging.Handler):
         """For each logger and text without its values: when it was written last, and how often it was left out since then."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        kind, now = (record.name, str(record.msg)[:200]), time.monotonic()
+        # Some libraries write values into the text itself, such as asyncio the number and the address of a task.
+        kind, now = (record.name, _NUMBER.sub("", str(record.msg)[:200])), time.monotonic()
         at, left_out = self._last.get(kind, (-_ONCE_IN_S, 0))
         if now - at < _ONCE_IN_S:
             self._last[kind] = at, left_out + 1
@@ -66,7 +66,7 @@ def _text(record: logging.LogRecord) -> str:
         text = record.getMessage()
     except (TypeError, ValueError, LookupError, AttributeError):  # its values do not fit its text
         text = str(record.msg)
-    return _PASSWORD.sub("***", printable(bounded(text, _TEXT_BYTES)))
+    return printable(bounded(text, _TEXT_BYTES))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

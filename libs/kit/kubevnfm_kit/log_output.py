@@ -34,6 +34,7 @@ class LogOutput:
         self._waiting_bytes = 0
         self._dropped = 0
         self._is_draining = False
+        self._is_awaited_at_end = False
 
     def write(self, text: str) -> None:
         """Write, now or as soon as the reader takes it."""
@@ -52,7 +53,9 @@ class LogOutput:
             if not self._is_draining:
                 self._is_draining = True
                 threading.Thread(target=self._drain, name="log-output", daemon=True).start()
-                atexit.register(self._end)
+                if not self._is_awaited_at_end:
+                    self._is_awaited_at_end = True
+                    atexit.register(self._end)
 
     def flush(self) -> None:
         """Do nothing: nothing is kept that could be written."""
@@ -71,6 +74,7 @@ class LogOutput:
     def _drain(self) -> None:
         while True:
             with self._changed:
+                counted = 0
                 if not self._waiting and self._dropped:
                     line = self._say_dropped(self._dropped).encode()
                     self._dropped = 0
@@ -80,11 +84,12 @@ class LogOutput:
                     return
                 else:
                     line = self._waiting.popleft()
+                    counted = len(line)
             while line:
                 self._poll.poll()
                 line = self._written_at_once(line)
             with self._changed:
-                self._waiting_bytes = sum(map(len, self._waiting))
+                self._waiting_bytes -= counted
 
     def _end(self) -> None:
         """Wait for a short time for what is not written yet."""

@@ -10,7 +10,7 @@ from typing import Final, Literal, TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from kubevnfm_kit.error_text import bounded
+from kubevnfm_kit.error_text import bounded, without_logins
 from kubevnfm_kit.library_lines import hear_libraries
 from kubevnfm_kit.log_output import LogOutput
 
@@ -108,10 +108,15 @@ def _output(say_dropped: Callable[[int], str]) -> TextIO:
 
 
 def _bound_facts(_: object, __: str, event: EventDict) -> EventDict:
-    """Cut long texts: a fact may quote what foreign code or another system has said."""
+    """Cut long texts and mask logins: a fact, or the traceback of an error, may quote what foreign code or another system has said."""
     for name, fact in event.items():
         if isinstance(fact, str):
-            event[name] = bounded(fact, FACT_BYTES)
+            event[name] = bounded(_masked(fact), FACT_BYTES)
         elif not isinstance(fact, int | float | None) and len(text := str(fact)) > FACT_BYTES:
-            event[name] = bounded(text, FACT_BYTES)
+            event[name] = bounded(_masked(text), FACT_BYTES)
     return event
+
+
+def _masked(text: str) -> str:
+    # More than is shown of it, as a part of a login would not be found.
+    return without_logins(text[: 2 * FACT_BYTES]) if "://" in text else text

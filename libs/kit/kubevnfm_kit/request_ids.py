@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Final
+from contextvars import Context
+from typing import Any, Final, TypeVar
 
 import structlog
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
@@ -20,6 +21,8 @@ from structlog.contextvars import bound_contextvars, get_contextvars
 from kubevnfm_kit.ids import new_id
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 HEADER: Final = "X-Request-ID"
 REQUEST_ID: Final = web.RequestKey("request_id", str)
@@ -48,6 +51,11 @@ def caused_by(request_id: str) -> Iterator[None]:
     """Let the block, and tasks that are begun in it, follow from the request."""
     with bound_contextvars(**{_FACT: request_id}):
         yield
+
+
+def for_all(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """Begin a task that several requests and commands share: it follows from none of them, so its lines have no ids of the first."""
+    return asyncio.create_task(work, name=name, context=Context())
 
 
 @web.middleware

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit import log_output
+from kubevnfm_kit.error_text import without_logins
 from kubevnfm_kit.log_output import LogOutput
 
 _BEGIN = """
@@ -43,6 +45,7 @@ logging.getLogger("long").error("x" * 1_000_000)
 logging.getLogger("wrong").warning("%d", "no number")
 for number in range(50):
     logging.getLogger("often").warning("try %d", number)
+    logging.getLogger("often").warning(f"Task-{number} at {hex(number)} has ended")
 try:
     raise ValueError("why")
 except ValueError:
@@ -67,11 +70,40 @@ thread.start(); thread.join()
     assert "aiormq" not in by_logger
     assert len(by_logger["long"]["text"]) < 3000
     assert by_logger["wrong"]["text"] == "%d"
-    assert [line["text"] for line in lines if line["logger"] == "often"] == ["try 0"]
+    assert [line["text"] for line in lines if line["logger"] == "often"] == ["try 0", "Task-0 at 0x0 has ended"]
     assert "ValueError: why" in by_logger["raised"]["exception"]
     assert "LookupError: not retrieved" in by_logger["asyncio"]["exception"]
     assert by_logger["asyncio"]["level"] == "error"
     assert "ZeroDivisionError" in by_logger["threading"]["exception"]
+
+
+def test_no_line_has_the_login_of_a_url() -> None:
+    """In the text of a library, a fact of ours, or an error; also of a URL that is wrong because of its password."""
+    lines = lines_of("""
+configure_logging("a-service")
+for url in ("amqp://me:pa55@host/", "amqp://me:pa/55@host/", "amqp://me:p@55@host/", "amqp://me:p@/55@host/", "amqp://pa55@host/"):
+    log.warning("outage_began", reason=f"cannot reach {url} now")
+    logging.getLogger("a").warning("lost " + url)
+    try:
+        raise ValueError(f"'{url}'")
+    except ValueError:
+        log.exception("request_failed")
+        logging.getLogger(url).exception("failed")
+log.info("said", reason="see http://host:80/x?y=1 and http://[::1]:80/, user@host")
+""")
+    assert len(lines) > 20
+    shown = json.dumps(lines[:-1])
+    # A traceback shows the code that has raised, not its values.
+    assert "55@" not in shown
+    assert "/55" not in shown
+    assert "***@host/" in lines[2]["exception"]
+    assert lines[-1]["reason"] == "see http://host:80/x?y=1 and http://[::1]:80/, user@host"
+
+
+def test_a_long_text_of_urls_is_masked_in_time() -> None:
+    began = time.process_time()
+    without_logins("://" * 10_000 + "@")
+    assert time.process_time() - began < 1
 
 
 def test_sigusr1_switches_debug_lines_while_the_process_runs() -> None:
@@ -157,6 +189,24 @@ def test_lines_beyond_the_room_are_dropped_and_counted_once(monkeypatch: pytest.
         assert 60 < len(written) < 200
         output.write("afterwards\n")
         assert os.read(reader, 100) == b"afterwards\n"
+
+
+def test_the_end_of_the_process_waits_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each time that the reader was slow."""
+    awaited: list[object] = []
+    monkeypatch.setattr("atexit.register", awaited.append)
+    with pipe() as (reader, writer):
+        output = LogOutput(writer, say_dropped=str)
+        for _ in range(3):
+            for _ in range(30):
+                output.write("x" * 199 + "\n")
+            left = 30 * 200
+            while left:
+                left -= len(os.read(reader, 65536))
+            for each in threading.enumerate():
+                if each.name == "log-output":
+                    each.join(30)
+    assert len(awaited) == 1
 
 
 def test_a_reader_that_has_ended_ends_nothing(tmp_path: Path) -> None:

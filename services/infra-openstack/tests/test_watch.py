@@ -19,6 +19,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     state_of,
 )
 from kubevnfm_infra_openstack.domain.watch import StackWatch
+from structlog.contextvars import bound_contextvars, get_contextvars
 
 pytestmark = pytest.mark.looptime
 
@@ -52,6 +53,23 @@ async def test_the_end_of_a_quick_stack_is_seen_within_milliseconds() -> None:
     assert stack.state is StackState.READY
     assert asyncio.get_running_loop().time() - begun < 0.2
     await turning
+    await watch.close()
+
+
+async def test_the_calls_for_many_stacks_have_the_ids_of_no_single_command() -> None:
+    """The first caller begins the task; a line about a call for another one must not have its ids."""
+    bound: list[Mapping[str, object]] = []
+    listed = Listed("a")
+
+    async def listing(ids: Sequence[str]) -> Mapping[str, Stack]:
+        bound.append(get_contextvars())
+        return await listed(ids)
+
+    watch = StackWatch(listing)
+    with bound_contextvars(operation_id="first"):
+        await watch.settle(listed.stacks["a"], until=SETTLED, within_s=20)
+    assert bound
+    assert not any(bound)
     await watch.close()
 
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from kubevnfm_kit.request_ids import for_all
+
 from kubevnfm_infra_openstack.domain.stack import Stack, StackState
 
 ListStacks = Callable[[Sequence[str]], Awaitable[Mapping[str, Stack]]]
@@ -81,7 +83,7 @@ class StackWatch:
         watched.waiters[future] = until
         self._wake.set()
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="stack-watch")
+            self._task = for_all(self._run(), name="stack-watch")
         try:
             yield watched
         finally:

@@ -240,7 +240,7 @@ async def lifecycle_parts(
     about_vnfcs = Questions(backends.bus, clock, _QUESTION_S)
     vnfcs = FollowedVnfcs(store=store, outbox=outbox, questions=about_vnfcs, ring=ring, clock=clock)
     troubles = TroubleMarks(store=store, outbox=outbox, inventory=inventory, clock=clock)
-    rounds = _rounds(backends, drift_every_s, round=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
+    rounds = _rounds(backends, drift_every_s, drift=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
     async with background(**_watches(engine, vnfcs, troubles), **rounds):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
         outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)

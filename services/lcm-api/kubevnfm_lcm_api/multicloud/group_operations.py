@@ -130,7 +130,7 @@ async def retry(request: web.Request) -> web.Response:
         if record.is_open or not after.is_open:
             expected = "one that has ended, with regions that are FAILED or NOT_STARTED, expected"
             raise Conflict(f"group operation {record.id} is {record.status}: {expected}")
-        return renewed(after)
+        return {**renewed(after), "requestId": present_request_id()}
 
     await _change(context(request).store, request.match_info["id"], retried)
     request.app[GROUPS].wake()

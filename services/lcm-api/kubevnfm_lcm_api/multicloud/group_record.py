@@ -63,7 +63,7 @@ class GroupRecord(SolType):
     traceparent: str = ""
     """The span of that request (W3C Trace Context), to which its operations belong; empty: it has named none."""
     request_id: str = ""
-    """The id of that request."""
+    """The id of that request, or of the last retry."""
     parallel: int
     stop_after_failures: int
     is_cancelled: bool = False

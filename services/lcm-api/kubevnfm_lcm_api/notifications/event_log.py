@@ -20,6 +20,7 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.request_ids import for_all
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 
@@ -106,7 +107,7 @@ class EventLog:
         verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._waiting.append((LoggedEvent.from_envelope(delivery.envelope), verdict))
         if self._writing is None:
-            self._writing = asyncio.create_task(self._write(), name="event-log")
+            self._writing = for_all(self._write(), name="event-log")
         return await verdict
 
     async def _write(self) -> None:

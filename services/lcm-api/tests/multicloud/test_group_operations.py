@@ -161,8 +161,13 @@ async def test_a_region_in_which_others_have_the_names_fails(gateway: Gateway) -
     (error,) = [each["error"] for each in group["regions"]]
     assert (group["status"], error["type"], error["status"]) == ("PARTLY_FAILED", "foreign-object", 409)
     gateway.world.dry_runs.taken = TakenPlaces()
-    (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
-    assert states(await gateway.ended(group)) == ["READY"]
+    retry = (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
+    group = await gateway.ended(group)
+    assert states(group) == ["READY"]
+    # The retry is a request of its own (docs/logging.md).
+    operation = group["regions"][0]["operation"].rpartition("/")[2]
+    commands = [each for each in gateway.world.twins.commands if each.operationid == operation]
+    assert {each.requestid for each in commands} == {retry.headers["X-Request-ID"]}
 
 
 @pytest.mark.asyncio(loop_scope="module")

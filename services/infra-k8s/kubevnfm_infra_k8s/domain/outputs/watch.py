@@ -18,6 +18,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.outages import unless_said
+from kubevnfm_kit.request_ids import for_all
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.inventory.record import Identity
@@ -123,7 +124,7 @@ class OutputWatch:
         waiting = self._pending.setdefault(vim_id, {})
         waiting.update(dict.fromkeys(instances))
         if waiting and vim_id not in self._tasks:
-            self._tasks[vim_id] = asyncio.create_task(self._work(vim_id), name=f"outputs {vim_id}")
+            self._tasks[vim_id] = for_all(self._work(vim_id), name=f"outputs {vim_id}")
 
     async def _work(self, vim_id: str) -> None:
         failures = 0

@@ -18,6 +18,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, OutsideUnavailable, VnfmError
 from kubevnfm_kit.outages import unless_said
+from kubevnfm_kit.request_ids import for_all
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
@@ -83,7 +84,7 @@ class ReconcilingWork(Generic[D]):
             event.set()
             return
         self._woken[document_id] = asyncio.Event()
-        task = asyncio.create_task(self._follow(document_id), name=f"{self.name} {document_id}")
+        task = for_all(self._follow(document_id), name=f"{self.name} {document_id}")
         self._tasks[document_id] = task
         task.add_done_callback(lambda _: self._ended(document_id))
 

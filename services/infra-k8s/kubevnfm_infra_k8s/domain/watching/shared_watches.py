@@ -10,6 +10,7 @@ from typing import Generic, Self, TypeVar
 
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.request_ids import for_all
 
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 
@@ -75,7 +76,7 @@ class SharedWatches(Generic[S]):
         # A watch that has ended with an error is not joined: the next user begins a new one, with its own credentials.
         if watch is None or watch.error is not None:
             watch = self._watches[key] = SharedWatch(state)
-            watch.task = asyncio.create_task(self._run(vim, watch, follow), name=f"watch-{key}")
+            watch.task = for_all(self._run(vim, watch, follow), name=f"watch-{key}")
         if watch.ending is not None:
             watch.ending.cancel()
             watch.ending = None
