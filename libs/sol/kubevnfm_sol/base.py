@@ -14,12 +14,14 @@ from pydantic.alias_generators import to_camel
 def _no_truth_value(value: Any) -> Any:
     # For Python, true is 1.
     if isinstance(value, bool):
-        raise ValueError("a whole number expected")
+        raise ValueError("a number expected")
     return value
 
 
 WHOLE: Final = BeforeValidator(_no_truth_value)
 """Marks a whole number, which may be a text of digits, as Tacker's own samples have one. It comes after the bounds, which the schema shows then."""
+NUMBER: Final = WHOLE
+"""Marks any other number in the same way."""
 
 
 class SolType(BaseModel):

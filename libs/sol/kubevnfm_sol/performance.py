@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field, field_validator
 
-from kubevnfm_sol.base import WHOLE, SolRequest, SolType
+from kubevnfm_sol.base import NUMBER, WHOLE, SolRequest, SolType
 
 ObjectType = Literal["Vnf", "Vnfc", "VnfIntCp", "VnfExtCp"]
 """The measured object types of ETSI GS NFV-IFA 027 clause 6.2 that are known here."""
@@ -45,8 +45,8 @@ class PmJobCriteria(SolRequest):
 class SimpleThresholdDetails(SolRequest):
     """A part of ThresholdCriteria."""
 
-    threshold_value: float = Field(allow_inf_nan=False)
-    hysteresis: float = Field(ge=0, allow_inf_nan=False)
+    threshold_value: Annotated[float, Field(allow_inf_nan=False), NUMBER]
+    hysteresis: Annotated[float, Field(ge=0, allow_inf_nan=False), NUMBER]
 
 
 class ThresholdCriteria(SolRequest):

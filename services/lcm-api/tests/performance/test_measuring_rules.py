@@ -158,7 +158,7 @@ async def test_answers_that_are_none_of_a_prometheus_are_named(monkeypatch: pyte
         assert (first.labels, first.values) == ({"pod": "a"}, [(NOW.timestamp(), 3.5)])
         assert second.values == [], "no number"
         assert set(twin.authorizations) == {"Bearer t"}
-        twin.refused = "parse error"
+        twin.refused = "parse \x1b[31merror"
         with pytest.raises(MeasurementRefused, match="refuses the query: parse error"):
             await ask()
         twin.refused = ""
@@ -167,7 +167,7 @@ async def test_answers_that_are_none_of_a_prometheus_are_named(monkeypatch: pyte
             (b"<html>", MeasurerUnavailable, "not as a Prometheus does"),
             (b'{"status": "success", "data": []}', MeasurerUnavailable, "as a Prometheus does"),
             (many.encode(), MeasurementRefused, "more than 2000 series"),
-            (b"x" * (17 * 1024 * 1024), MeasurerUnavailable, "broke off"),
+            (b"x" * (17 * 1024 * 1024), MeasurementRefused, "an answer of more than 16777216 bytes"),
         ):
             twin.raw = raw
             with pytest.raises(refusal, match=reason):

@@ -143,6 +143,10 @@ async def test_what_cannot_be_measured_is_refused_by_name(world: World, subscrib
         ({"metadata": {"big": "x" * 20_000}}, 400, "metadata"),
         ({"metadata": _monitored(prometheusUrl="http://10.1.1.1:9090")}, 422, "metadata/monitoring/targetsInfo"),
         ({"metadata": _monitored(prometheusUrl="ftp://x")}, 400, "targetsInfo[0]/prometheusUrl"),
+        *(
+            ({"metadata": _monitored(prometheusUrl=each)}, 400, "targetsInfo[0]/prometheusUrl")
+            for each in ("http://[::1", "http://h\n", "http://a b", "http://user:hidden@h", "http://h?a=b", 5)
+        ),
         ({"metadata": _monitored(prometheusHots="x")}, 400, "targetsInfo[0]/prometheusHots"),
         ({"objectTyp": "Vnf"}, 400, "objectTyp"),
     ]
@@ -280,6 +284,10 @@ async def test_a_threshold_is_created_crossed_notified_changed_and_deleted(
     body = {
         "objectType": "Vnf", "objectInstanceId": instance_id, "criteria": criteria, "callbackUri": subscriber.uri
     }  # fmt: skip
+    for name, value in (("thresholdValue", True), ("hysteresis", False), ("hysteresis", -1), ("thresholdValue", "NaN")):
+        wrong = {**criteria, "simpleThresholdDetails": {"thresholdValue": 1, "hysteresis": 0, name: value}}
+        problem = (await pm(world, "POST", "/thresholds", {**body, "criteria": wrong})).problem(400)
+        assert problem["invalidParams"][0]["name"] == f"criteria/simpleThresholdDetails/{name}"
     made = (await pm(world, "POST", "/thresholds", body)).must(201)
     path, etag = f"/thresholds/{made.json['id']}", made.headers["ETag"]
     (crossed,) = await heard(subscriber, 1)

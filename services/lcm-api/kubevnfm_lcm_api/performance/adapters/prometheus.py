@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 import aiohttp
-from kubevnfm_clients.bounded import json_in, read_body
+from kubevnfm_clients.bounded import AnswerTooLarge, json_in, read_body
 from kubevnfm_clients.outbound import trouble
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, MeasurerUnavailable, Series
 
@@ -18,6 +19,8 @@ _TIMEOUT_S: Final = 20.0
 _LONGEST_ANSWER: Final = 16 * 1024 * 1024
 _MOST_SERIES: Final = 2000
 _LONGEST_REASON: Final = 300
+_LARGEST: Final = 1e300
+"""Sums of values up to this are finite."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class PrometheusApi:
                 timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S),
             ) as response:
                 status, raw = response.status, await read_body(response, limit_bytes=_LONGEST_ANSWER)
+        except AnswerTooLarge as error:
+            raise MeasurementRefused(f"Prometheus: {error}") from error
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise MeasurerUnavailable(f"Prometheus: {trouble(error)}") from error
         answer = json_in(raw)
@@ -56,7 +61,7 @@ def _seconds(moment: datetime) -> str:
 
 def _reason(answer: Any) -> str:
     text = answer.get("error") if isinstance(answer, dict) else None
-    return text[:_LONGEST_REASON] if isinstance(text, str) else "without a reason"
+    return printable(text[:_LONGEST_REASON]) if isinstance(text, str) else "without a reason"
 
 
 def _series(answer: Mapping[str, Any]) -> Iterator[Series]:
@@ -74,9 +79,9 @@ def _series(answer: Mapping[str, Any]) -> Iterator[Series]:
 
 
 def _value(pair: Any) -> tuple[float, float] | None:
-    """Return time and value; None for one that is no number, as 0/0 is none."""
+    """Return time and value; None for one that is no number, as 0/0 is none, or none that can be added."""
     try:
         at, value = float(pair[0]), float(pair[1])
     except (TypeError, ValueError, LookupError):
         return None
-    return (at, value) if math.isfinite(at) and math.isfinite(value) else None
+    return (at, value) if math.isfinite(at) and abs(value) <= _LARGEST else None

@@ -103,8 +103,11 @@ def _warnings(targets: list[JsonMapping]) -> Iterator[str]:
 def _root(given: Any, index: int, name: str) -> str:
     """Return the root of the API at an address."""
     place = f"{_PLACE}/{_TARGETS}[{index}]/{name}"
+    parts = None
     try:
-        parts = urlsplit(given) if isinstance(given, str) and len(given) <= 2048 else None
+        # `urlsplit` removes line ends, and leaves other characters that no address has.
+        if isinstance(given, str) and len(given) <= 2048 and given.isprintable() and " " not in given:
+            parts = urlsplit(given)
         is_url = parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_url = False
