@@ -23,6 +23,8 @@ from kubevnfm_worker.leases import lease_end
 log = structlog.get_logger()
 
 DUE: Final = "internal/dueAt"
+NEVER: Final = ""
+"""The time of a document that is not due any more."""
 CLAIM: Final = "internal/claim"
 LEASE_S: Final = 90.0
 """Longer than any work takes: `WORK_S`."""
@@ -67,7 +69,7 @@ class DueWork:
 
     async def _look(self) -> float:
         """Claim what is due; return the time until the next look."""
-        first = Query(Compare(DUE, Op.GT, [""]), sort=Sort(DUE), limit=_PAGE, exclude=_LARGE)
+        first = Query(Compare(DUE, Op.GT, [NEVER]), sort=Sort(DUE), limit=_PAGE, exclude=_LARGE)
         try:
             found = await self._store.find(self._collection, first)
             for stored in found:

@@ -6,8 +6,8 @@ that are complete and their events. A process that is killed in between repeats 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,15 +24,19 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
+from kubevnfm_lcm_api.performance.domain.queries import Target
 from kubevnfm_lcm_api.performance.due import CLAIM, DUE, due_fields
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES, JobRecord
 from kubevnfm_lcm_api.performance.jobs import PmJobs
 from kubevnfm_lcm_api.performance.measuring import Measuring, Objects, Values
+from kubevnfm_lcm_api.performance.resources import SHOWN
 
 log = structlog.get_logger()
 
 _AT_ONCE: Final = 100
 """Periods that are asked for together, after a pause."""
+_MOST_EVENTS: Final = 1000
+"""The most events of one write: a document has a largest size."""
 _AGAIN: Final = BackOff(first_s=2.0, longest_s=60.0)
 _LATE: Final = "not measured in time: Prometheus did not answer"
 
@@ -55,12 +59,17 @@ class JobWork:
         now = self.clock.now()
         upto = job.periods.ended(now - self.jobs.measured_after)
         late = max(job.measured, min(upto, job.periods.ended(now - self.catch_up)))
+        # The reports of a long outage: none that would be removed at once, and no more than fit into one write.
+        if late > job.measured:
+            job = replace(job, measured=max(job.measured, job.periods.report_after(late, -self.reports_kept)))
+        piece = job.periods.report_after(job.measured, max(1, _MOST_EVENTS // len(job.instance_ids)))
+        late, upto = min(late, piece), min(upto, piece)
         if late > job.measured:
             await self._store_late(job, late)
         numbers = range(late + 1, min(upto, late + _AT_ONCE) + 1)
         internal = stored.body["internal"]
         fields: JsonObject
-        if numbers and internal["sources"]:
+        if numbers:
             objects = Objects(job.object_type, job.instance_ids, job.sub_ids, job.wanted)
             times = [job.periods.end(each) for each in numbers]
             try:
@@ -75,8 +84,9 @@ class JobWork:
                 log.info("pm_job_ended", pm_job_id=job.id, reason="its VNF instances do not exist any more")
                 await self._move(job, claim, numbers[-1], {}, is_over=True)
                 return
-            for index, number in enumerate(numbers):
-                await self._store_sample(job, number, values, index)
+            if internal["sources"]:  # otherwise values are sent
+                for index, number in enumerate(numbers):
+                    await self._store_sample(job, number, values, index)
         last = numbers[-1] if numbers else late
         next_at = job.periods.end(last + 1) + self.jobs.measured_after
         fields = {**due_fields(self.clock, next_at), "internal/failures": 0}
@@ -106,8 +116,7 @@ class JobWork:
             reasons.append(
                 f"{len(found) - job.most_values} values beyond the {job.most_values} of a period are left out"
             )
-        if missing := [each.name for each in job.wanted if not any(metric == each.name for metric, _ in found)]:
-            reasons.append(f"there is no value of {', '.join(missing)}")
+        reasons += _missing(job, found)
         body: JsonObject = {"at": rfc3339(at), "values": shown}
         if reasons:
             begin = rfc3339(job.periods.end(number - 1))
@@ -124,8 +133,25 @@ class JobWork:
 
     async def _move(self, job: JobRecord, claim: str, last: int, fields: JsonObject, *, is_over: bool = False) -> None:
         """Write how far the job is measured, with the reports that are complete by that, and their events."""
-        ends = job.periods.report_ends(job.measured, last)
+        ends = job.periods.report_ends(job.measured, last)[-self.reports_kept :]
+        if not ends:
+            await self._write(job, claim, last, fields, ends, is_over=is_over)
+            return
+        while True:
+            # As it is now: PATCH may have changed address and entity tag since the claim.
+            current = await self.jobs.resources.find(job.id)
+            if current is None or current.body["internal"].get("claim") != claim:
+                return
+            job = replace(job, body=current.body)
+            if await self._write(job, claim, last, fields, ends, is_over=is_over):
+                return
+
+    async def _write(
+        self, job: JobRecord, claim: str, last: int, fields: JsonObject, ends: Sequence[int], *, is_over: bool
+    ) -> bool:
+        """Return whether the job was as expected; otherwise it was deleted, claimed by another process, or changed."""
         now = self.clock.now()
+        expected = [Compare(CLAIM, Op.EQ, [claim])]
         fields = {**fields, "internal/measured": last}
         events: list[Envelope[Message]] = []
         reports: Sequence[JsonMapping] = ()
@@ -134,10 +160,11 @@ class JobWork:
             made = [self._report(job, each) for each in ends]
             reports = [*self.jobs.reports(job.body), *made][-self.reports_kept :]
             events = list(self._events(job, made))
-            internal = job.body["internal"]
+            shown = job.body["internal"]["shown"]
+            expected.append(Compare(SHOWN, Op.EQ, [shown]))
             fields |= {
                 "reports": list(reports),
-                "internal/shown": internal["shown"] + 1,
+                SHOWN: shown + 1,
                 "internal/updatedAt": rfc3339(now),
             }
             fields["internal/lastEvent"] = {"id": events[-1].id, "at": rfc3339(now)}
@@ -148,15 +175,16 @@ class JobWork:
                 job.id,
                 {name: value for name, value in fields.items() if name not in unset},
                 unset=unset,
-                where=Compare(CLAIM, Op.EQ, [claim]),
+                where=AllOf(expected),
                 events=events,
             )
         except RevisionConflict:
-            return  # deleted, or claimed by another process
+            return False
         if ends:
             log.info("pm_reported", pm_job_id=job.id, reports=len(ends))
             old = AllOf([by(jobId=job.id), Compare("at", Op.LTE, [reports[0]["begin"]])])
             await self.store.delete_many(SAMPLES, old)
+        return True
 
     def _report(self, job: JobRecord, end: int) -> JsonObject:
         now = self.clock.now()
@@ -187,6 +215,20 @@ class JobWork:
                 event_id = derived_id("pm-event", report["id"], instance_id)
                 yield Envelope(data=reported, source=SOURCE, id=event_id, subject=instance_id)
                 before = {"id": event_id, "at": at}
+
+
+def _missing(job: JobRecord, found: Mapping[tuple[str, Target], float]) -> Iterator[str]:
+    """Yield which metrics have no value, of any VNF instance or of some."""
+    having: dict[str, set[str]] = {}
+    for metric, (instance_id, _) in found:
+        having.setdefault(metric, set()).add(instance_id)
+    if without := [each.name for each in job.wanted if each.name not in having]:
+        yield f"there is no value of {', '.join(without)}"
+    for each in job.wanted:
+        if each.name in having and each.instance_id is None:
+            lacking = [one for one in job.instance_ids if one not in having[each.name]]
+            if lacking:
+                yield f"there is no value of {each.name} of the VNF instances {', '.join(lacking)}"
 
 
 def _key(found: tuple[tuple[str, Any], float]) -> tuple[str, str, str]:

@@ -89,10 +89,15 @@ class PmJobs:
         if report is None:
             raise NotFound(f"report {report_id} of PM job {job_id} does not exist")
         times = [Compare("at", Op.GT, [report["begin"]]), Compare("at", Op.LTE, [report["end"]])]
-        query = Query(AllOf([by(jobId=job_id), *times]), sort=Sort("at"), limit=_MOST_SAMPLES)
-        samples = [each.body for each in await self.on.store.find(SAMPLES, query)]
+        query = Query(AllOf([by(jobId=job_id), *times]), sort=Sort("at"), limit=_MOST_SAMPLES + 1)
+        found = [each.body for each in await self.on.store.find(SAMPLES, query)]
+        samples = found[:_MOST_SAMPLES]
         shown: JsonObject = {"entries": list(_entries(stored.body["objectType"], samples))}
-        if gaps := [each["gap"] for each in samples if "gap" in each]:
+        gaps = [each["gap"] for each in samples if "gap" in each]
+        if len(found) > len(samples):
+            reason = f"a report has at most {_MOST_SAMPLES} periods and values that were sent; later ones are left out"
+            gaps.append({"from": samples[-1]["at"], "to": report["end"], "reason": reason})
+        if gaps:
             shown["metadata"] = {"gaps": gaps}
         return shown
 

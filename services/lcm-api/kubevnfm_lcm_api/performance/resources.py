@@ -84,10 +84,14 @@ class Resources:
 
     async def get(self, resource_id: str) -> Stored:
         """Return one. Raises NotFound."""
-        stored = await self.on.store.get(self.collection, resource_id)
+        stored = await self.find(resource_id)
         if stored is None:
             raise NotFound(f"{self.name} {resource_id} does not exist")
         return stored
+
+    async def find(self, resource_id: str) -> Stored | None:
+        """Return one; None: there is none."""
+        return await self.on.store.get(self.collection, resource_id)
 
     async def modify(self, resource_id: str, patch: CallbackPatch, *, check: Callable[[Stored], None]) -> Stored:
         """Change where notifications go; ``check`` raises if the caller has seen another state.
@@ -134,7 +138,7 @@ class Resources:
 
     async def exists(self, resource_id: str) -> bool:
         """Return whether there is such a resource."""
-        return await self.on.store.get(self.collection, resource_id) is not None
+        return await self.find(resource_id) is not None
 
     async def delete(self, resource_id: str) -> None:
         """Delete it with its callback. Raises NotFound."""

@@ -30,8 +30,8 @@ class Sources:
     named: Callable[[str], Measurer]
     """Returns the measurer at an address that a request names; its connections follow the address rules."""
     rules: AddressRules
-    _away: set[str] = field(default_factory=set)
-    """Those that did not answer the last time."""
+    _away: dict[str, None] = field(default_factory=dict)
+    """Those that did not answer the last time, the newest ones: requests can name many that never answer."""
 
     def chosen(self, monitoring: Monitoring) -> list[str]:
         """Return the addresses to ask, the first one that answers counts; ``site`` for that of the settings. Raises Unprocessable.
@@ -61,13 +61,15 @@ class Sources:
     def answered(self, address: str) -> None:
         """Note that one answers: the end of an outage has a line in the log."""
         if address in self._away:
-            self._away.discard(address)
+            del self._away[address]
             log.info("prometheus_answers_again", address=_shown(address))
 
     def failed(self, address: str, error: VnfmError) -> None:
         """Note that one does not answer: the beginning of an outage has a line in the log."""
-        if address not in self._away and len(self._away) < _MOST_OUTAGES:
-            self._away.add(address)
+        if address not in self._away:
+            if len(self._away) >= _MOST_OUTAGES:
+                del self._away[next(iter(self._away))]
+            self._away[address] = None
             if isinstance(error, MeasurerUnavailable):
                 log.warning("prometheus_does_not_answer", address=_shown(address), reason=str(error))
             else:

@@ -17,7 +17,7 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
 from kubevnfm_lcm_api.performance.domain.ports import Crossing, MeasurerUnavailable, OnCrossing
-from kubevnfm_lcm_api.performance.due import due_fields
+from kubevnfm_lcm_api.performance.due import DUE, NEVER, due_fields
 from kubevnfm_lcm_api.performance.measuring import Measuring, Objects
 from kubevnfm_lcm_api.performance.thresholds import Thresholds
 
@@ -47,7 +47,9 @@ class ThresholdWork:
         at = (now - self.measured_after).replace(microsecond=0)
         fields = {**due_fields(self.clock, now + timedelta(seconds=self.period_s)), "internal/failures": 0}
         values = {}
-        if internal["sources"]:
+        if not internal["sources"]:
+            fields = {DUE: NEVER}  # its values are sent
+        else:
             try:
                 found = await self.measuring.values(objects, internal, [at], self.period_s)
             except MeasurerUnavailable:
@@ -57,6 +59,11 @@ class ThresholdWork:
                 fields = {**again, "internal/failures": failures}
             else:
                 values = {part: value for (_, (_, part)), value in found.by_time.get(0, {}).items()}
+                if not found.exist:
+                    log.info(
+                        "threshold_ended", threshold_id=stored.id, reason="its VNF instance does not exist any more"
+                    )
+                    fields = {DUE: NEVER}
         try:
             await self.thresholds.note(
                 stored.id, values, at, fields=fields, is_ours=lambda one: one.body["internal"].get("claim") == claim

@@ -143,7 +143,8 @@ class Thresholds:
                 before = {"id": events[-1].id, "at": rfc3339(self.on.clock.now())}
         if not is_changed:
             return {}, []
-        newest = sorted(sides.values(), key=lambda each: str(each["at"]))[-_MOST_SIDES:]
+        # Parts that still have values last: without its side, one that stays UP would cross the threshold again.
+        newest = sorted(sides.values(), key=lambda each: (each.get("part") in values, str(each["at"])))[-_MOST_SIDES:]
         changes: JsonObject = {SIDES: newest, "internal/events": number}
         if events:
             changes["internal/lastEvent"] = before

@@ -10,15 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as CALLBACKS
-from kubevnfm_lcm_api.performance.due import DUE, DueWork
+from kubevnfm_lcm_api.performance import job_work, jobs, measuring, thresholds
+from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
+from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
+from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
+from kubevnfm_lcm_api.performance.due import CLAIM, DUE, NEVER, DueWork
+from kubevnfm_lcm_api.performance.http.views import ShownRevision
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
+from kubevnfm_lcm_api.performance.sources import Sources
+from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
 from kubevnfm_lcm_api.performance.threshold_work import HandedCrossings
 from kubevnfm_store.port import StoreUnavailable
-from worlds.performance_world import BEGIN, INSTANCE, PerformanceWorld, parts, performance_world
+from structlog.testing import capture_logs
+from worlds.performance_world import BEGIN, INSTANCE, PerformanceWorld, TwinMeasurer, parts, performance_world
 
 METRIC = "VCpuUsageMeanVnf"
 
@@ -134,9 +143,144 @@ async def test_a_long_outage_is_a_gap_of_each_report_that_it_touches(world: Perf
     ]
 
 
-async def test_a_job_without_any_of_its_instances_ends(world: PerformanceWorld) -> None:
+async def test_a_long_pause_is_reported_in_pieces_without_reports_that_would_be_removed_at_once(
+    world: PerformanceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-206, API-207: 3 reports are kept, and 2 events are in one write."""
+    monkeypatch.setattr(job_work, "_MOST_EVENTS", 2)
+    job = await world.job(criteria={"collectionPeriod": 1, "reportingPeriod": 1})
+    world.clock.advance(86_400)
+    await world.measure(job.id)
+    first = (await world.jobs.get(job.id)).body
+    late = 86_400 - 600
+    assert (first["internal"]["measured"], len(first["reports"])) == (late - 1, 2)
+    assert len(await world.all(SAMPLES)) == 2
+    assert world.measurer.asked == [], "what is too old is not asked for"
+    await world.measure(job.id)
+    await world.publish(3)
+    assert (await world.jobs.get(job.id)).body["internal"]["measured"] == late + 1
+    assert len(world.heard) == 4
+    for event in world.heard[1:]:
+        assert await world.jobs.report(job.id, event.data.report_id), "the newest ones are there"
+
+
+async def test_a_report_names_the_instances_without_values(world: PerformanceWorld) -> None:
+    """API-206."""
+    await world.instantiate("other-0", id="inst-2")
+    job = await world.job(objectInstanceIds=[INSTANCE, "inst-2"], criteria={"reportingPeriod": 10})
+    world.clock.advance(11)
+    await world.measure(job.id)
+    (report,) = await world.reports(job.id)
+    (gap,) = report["metadata"]["gaps"]
+    assert gap["reason"] == f"there is no value of {METRIC} of the VNF instances inst-2"
+
+
+async def test_a_report_names_the_time_of_sent_values_that_it_leaves_out(
+    world: PerformanceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-208."""
+    monkeypatch.setattr(jobs, "_MOST_SAMPLES", 2)
+    world.measurer.labels = ()
+    job = await world.job(criteria={"collectionPeriod": 30})
+    for _ in range(3):
+        world.clock.advance(1)
+        await sent(world, job.id, 1)
+    world.clock.advance(28)
+    await world.measure(job.id)
+    (report,) = await world.reports(job.id)
+    assert len(values(report)) == 2
+    (gap,) = report["metadata"]["gaps"]
+    assert (gap["from"], gap["to"]) == tuple(rfc3339(BEGIN + timedelta(seconds=each)) for each in (2, 30))
+    assert "at most 2" in gap["reason"]
+
+
+async def test_numbers_near_the_end_of_their_range_are_added(world: PerformanceWorld) -> None:
+    """API-206: whole numbers stay those that a store takes."""
+    await world.instantiate("db-0", "db-1", id="inst-2")
+    pods = [{"namespace": "default", "pod": each, "interface": "eth0"} for each in ("db-0", "db-1")]
+    world.measurer.labels, world.measurer.value = pods, partial(_always, 1e300)
+    asked: list[tuple[Any, str]] = [("Vnf", METRIC), ("VnfIntCp", "ByteIncomingVnfIntCp")]
+    for object_type, metric in asked:
+        job = await world.job(
+            objectType=object_type, objectInstanceIds=["inst-2"], criteria={"performanceMetric": [metric]}
+        )
+        world.clock.advance(31)
+        await world.measure(job.id)
+        (report,) = await world.reports(job.id)
+        assert all(isinstance(value, float) and value >= 1e300 for _, value in values(report))
+
+
+async def test_a_group_of_many_instances_is_asked_for_by_one_expression_of_each_metric(
+    world: PerformanceWorld,
+) -> None:
+    """API-203."""
+    ids = [await world.instantiate(f"web-{number}", id=f"inst-{number}") for number in range(2, 6)]
+    world.measurer.labels = [{"namespace": "default", "pod": f"web-{number}"} for number in range(2, 6)]
+    group = {"performanceMetric": [], "performanceMetricGroup": ["VirtualisedComputeResource"]}
+    job = await world.job(objectInstanceIds=ids, criteria={**group, "reportingPeriod": 10})
+    world.clock.advance(11)
+    await world.measure(job.id)
+    assert len(world.measurer.asked) == 6
+    (report,) = await world.reports(job.id)
+    names = {(each["objectInstanceId"], each["performanceMetric"].partition(".")[2]) for each in report["entries"]}
+    assert (names, len(report["entries"])) == ({(each, each) for each in ids}, 24)
+    assert "metadata" not in report
+
+
+async def test_a_measurer_that_hangs_leaves_time_for_the_next_one(
+    world: PerformanceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-206."""
+    monkeypatch.setattr(measuring, "LONGEST_S", 0.2)
+
+    class Hangs:
+        async def query_range(self, *_: Any, **__: Any) -> Any:
+            await asyncio.Event().wait()
+
+    hanging: Any = Hangs()
+    answers = {"http://hangs": hanging, "http://answers": world.measurer}
+    sources = Sources(None, answers.__getitem__, AddressRules())
+    asking = measuring.Measuring(world.store, sources, 1.0)
+    objects = measuring.Objects("Vnfc", [INSTANCE], (), wanted_metrics("Vnfc", [METRIC], [], [INSTANCE]))
+    found = await asking.values(objects, {"sources": list(answers)}, [BEGIN], 10)
+    assert found.by_time[0]
+    with pytest.raises(MeasurerUnavailable, match="took longer than"):
+        await asking.values(objects, {"sources": ["http://hangs"]}, [BEGIN], 10)
+
+
+def test_an_outage_is_said_after_those_of_many_other_addresses() -> None:
+    """API-206."""
+    sources = Sources(None, lambda _: TwinMeasurer(), AddressRules())
+    with capture_logs() as logs:
+        for number in range(1001):
+            sources.failed(f"http://host-{number}", MeasurerUnavailable("away"))
+        sources.failed("site", MeasurerUnavailable("away"))
+        sources.answered("site")
+    assert [each["event"] for each in logs[-2:]] == ["prometheus_does_not_answer", "prometheus_answers_again"]
+
+
+async def test_a_change_while_a_job_is_measured_and_its_report_have_different_entity_tags(
+    world: PerformanceWorld,
+) -> None:
+    """API-204."""
+    job = await world.job()
+    world.clock.advance(31)
+    claimed = await world.store.update(COLLECTION, job.id, {CLAIM: "mine"})
+    patch = CallbackPatch.model_validate({"callbackUri": "http://127.0.0.1/other"})
+    changed = await world.jobs.modify(job.id, patch, check=lambda _: None)
+    await world.job_work.measure(claimed, "mine")
+    reported = await world.jobs.get(job.id)
+    assert len(reported.body["reports"]) == 1
+    assert reported.body["callbackUri"] == "http://127.0.0.1/other"
+    assert ShownRevision.from_stored(changed) != ShownRevision.from_stored(reported)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_a_job_without_any_of_its_instances_ends(world: PerformanceWorld, is_sent: bool) -> None:
     """API-207."""
     job = await world.job()
+    if is_sent:
+        await world.store.update(COLLECTION, job.id, {"internal/sources": []})
     await world.store.delete(INSTANCES, INSTANCE)
     world.clock.advance(11)
     await world.measure(job.id)
@@ -348,6 +492,32 @@ async def test_a_threshold_is_measured_again_later_while_prometheus_is_away(worl
         internal = (await world.thresholds.get(threshold.id)).body["internal"]
         due = rfc3339(world.clock.now() + timedelta(seconds=pause_s))
         assert (internal["failures"], internal["dueAt"]) == (failures, due)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_a_threshold_that_cannot_be_measured_is_not_due_any_more(world: PerformanceWorld, is_sent: bool) -> None:
+    """API-212: its values are sent, or its VNF instance is deleted."""
+    threshold = await world.threshold()
+    if is_sent:
+        await world.store.update(THRESHOLDS, threshold.id, {"internal/sources": []})
+    else:
+        await world.store.delete(INSTANCES, INSTANCE)
+    await world.judge(threshold.id)
+    assert (await world.thresholds.get(threshold.id)).body["internal"]["dueAt"] == NEVER
+    assert world.measurer.asked == []
+
+
+async def test_parts_that_are_gone_do_not_make_one_cross_again_that_stayed_up(
+    world: PerformanceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-211: the sides of two parts are kept."""
+    monkeypatch.setattr(thresholds, "_MOST_SIDES", 2)
+    threshold = await world.threshold(50, 0)
+    for number in range(4):
+        at = BEGIN + timedelta(seconds=number)
+        await world.thresholds.note(threshold.id, {"stays": 90.0, f"replaced-{number}": 90.0}, at)
+    await world.publish(5)
+    assert [each.data.sub_object_instance_id for each in world.heard].count("stays") == 1
 
 
 async def test_crossings_are_handed_on_until_they_are_accepted(world: PerformanceWorld) -> None:

@@ -44,6 +44,10 @@ class Periods:
             ends.append(self.last)
         return ends
 
+    def report_after(self, number: int, reports: int) -> int:
+        """Return the period with which the last of so many reports ends that end after this period, or (negative) before it."""
+        return (number // self.in_report + reports) * self.in_report
+
     def report_begin(self, end: int) -> int:
         """Return the number of the period before the first one of the report that ends with this one."""
         return (end - 1) // self.in_report * self.in_report
