@@ -179,7 +179,7 @@ class Metrics:
             self._outage.failed(error)
             return False
         ended = self._monotonic()
-        # What counts a large collection takes no more than its share of the time.
+        # Counting a large collection takes no more than its share of the time.
         reading.due_at = max(now + reading.every_s, ended + (ended - now) / _MOST_SHARE if reading.every_s else now)
         return True
 
