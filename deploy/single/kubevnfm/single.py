@@ -39,6 +39,7 @@ from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.http import bound_socket
 from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.owners import Owners
@@ -51,6 +52,7 @@ from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_secrets import KeyRing
+from kubevnfm_store.measured import measured
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
@@ -171,11 +173,12 @@ async def _backends(
     metrics: Metrics,
 ) -> AsyncIterator[Backends]:
     """Yield the backends. The process has locked the database, so all leases of others in it are those of ended processes."""
-    async with steady_clock(store) as clock:
+    # Before the listeners and the session of calls, which are made for it.
+    async with live_spans.sending(settings, "kubevnfm"), steady_clock(store) as clock:
         process = Process([*services()], [settings.data_dir], dict(certificate_files(settings)))
         yield Backends(
             bus,
-            store,
+            measured(store, "sqlite"),
             ring,
             clock,
             owners=Owners(is_alone=True),

@@ -8,10 +8,12 @@ from typing import Final
 
 import structlog
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_bus.port import Delivery, Handler, Verdict
+from kubevnfm_bus.port import Dead, Delivery, Handler, Verdict
+from kubevnfm_bus.spans import processing
 
 log = structlog.get_logger()
 
@@ -26,13 +28,20 @@ class Broken:
     reason: str
 
 
-async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:
-    """Call the handler with the message's facts bound to every log line."""
+async def attempt(handler: Handler, delivery: Delivery, *, system: str, queue: str) -> Verdict | Broken:
+    """Call the handler with the message's facts bound to every log line. ``system``: the kind of bus."""
     envelope = delivery.envelope
     facts = _facts(envelope)
     with structlog.contextvars.bound_contextvars(**facts) if facts else nullcontext():
         try:
-            return await handler(delivery)
+            if not live_spans.is_on():
+                return await handler(delivery)
+            with processing(delivery, system, queue) as span:
+                verdict = await handler(delivery)
+                span.note("kubevnfm.verdict", type(verdict).__name__.lower())
+                if isinstance(verdict, Dead):
+                    span.failed("dead")
+                return verdict
         except Exception as error:  # the edge: no error of a handler may end the consumer
             if isinstance(error, VnfmError) and error.is_said:
                 log.debug("message_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))

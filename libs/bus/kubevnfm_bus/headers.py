@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.traces import TraceContext, read_traceparent
 
 from kubevnfm_bus.topology import DELAYS_S
 
 _FAILURES: Final = "kubevnfm-failures"
 _REST_MS: Final = "kubevnfm-rest-ms"
 _REASON: Final = "kubevnfm-reason"
+SYSTEM: Final = "rabbitmq"
+"""The kind of bus, in spans."""
+_SENT_BY: Final = "traceparent"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,17 @@ def first_delay(delay_s: float) -> tuple[int, float]:
     """Return the longest queue delay that is not above ``delay_s`` (>= 1), and the rest."""
     chosen = max(step for step in DELAYS_S if step <= delay_s)
     return chosen, delay_s - chosen
+
+
+def sent_headers(span: TraceContext | None) -> JsonObject:
+    """Return the headers of a message that is sent for the first time; ``span``: the live one of its sending."""
+    return {} if span is None else {_SENT_BY: str(span)}
+
+
+def sent_by(headers: JsonMapping) -> TraceContext | None:
+    """Return the live span of the sending, if the message names one."""
+    value = headers.get(_SENT_BY)
+    return read_traceparent(value) if isinstance(value, str) else None
 
 
 def returns(headers: JsonMapping) -> int:

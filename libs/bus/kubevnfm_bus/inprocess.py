@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Self
+from typing import Final, Self
 
 import structlog
 from kubevnfm_events import Command, Envelope, Message, decode
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.traces import TraceContext
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus import topology
@@ -26,9 +27,12 @@ from kubevnfm_bus.errors import BusClosed
 from kubevnfm_bus.port import Ack, Again, Dead, DeadLetter, Delivery, Handler
 from kubevnfm_bus.queue_metrics import QueueMetrics
 from kubevnfm_bus.routing import fits, owner_of
+from kubevnfm_bus.spans import sending
 
 log = structlog.get_logger()
 
+_SYSTEM: Final = "kubevnfm"
+"""The kind of bus, in spans."""
 _DEAD_KEPT = 1000
 """Dead messages stored for each service; the oldest are dropped first."""
 
@@ -41,6 +45,7 @@ class _Entry:
     """In the form that its receivers read."""
     body: bytes
     taken: asyncio.Future[None]
+    sent_by: TraceContext | None
     failures: int = 0
 
 
@@ -128,6 +133,14 @@ class InProcessBus:
             await self._open.wait()
         if self._is_closed:
             raise BusClosed("the message bus is closed")
+        # Only until it is queued: below, the publisher waits for its handlers.
+        with sending(envelope, _SYSTEM) as span:
+            entries = self._queue_up(envelope, span.context)
+        for entry in entries:
+            # Shielded: cancelling the publisher would cancel the future that the handler settles later.
+            await asyncio.shield(entry.taken)
+
+    def _queue_up(self, envelope: Envelope[Message], sent_by: TraceContext | None) -> Sequence[_Entry]:
         body = envelope.encode(self._ring)
         # Decoded from the bytes: a handler gets what it would get from a broker, and cannot change the publisher's
         # objects.
@@ -141,13 +154,11 @@ class InProcessBus:
                 if any(fits(pattern, key) for pattern in watch.patterns):
                     watch.pending.put_nowait(received)
         loop = asyncio.get_running_loop()
-        entries = [_Entry(received, body, loop.create_future()) for _ in queues]
+        entries = [_Entry(received, body, loop.create_future(), sent_by) for _ in queues]
         for queue, entry in zip(queues, entries, strict=True):
             queue.waiting.append(entry)
             self._serve(queue)
-        for entry in entries:
-            # Shielded: cancelling the publisher would cancel the future that the handler settles later.
-            await asyncio.shield(entry.taken)
+        return entries
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
         queue = self._command_queue(service)
@@ -230,7 +241,8 @@ class InProcessBus:
     async def _handle(self, queue: _Queue, consumer: _Consumer, entry: _Entry) -> None:
         try:
             self._counts.delivered(queue.name, entry.failures + 1)
-            verdict = await attempt(consumer.handler, Delivery(entry.envelope, entry.failures + 1))
+            delivery = Delivery(entry.envelope, entry.failures + 1, entry.sent_by)
+            verdict = await attempt(consumer.handler, delivery, system=_SYSTEM, queue=queue.name)
             match verdict:
                 case Ack():
                     _settle(entry)

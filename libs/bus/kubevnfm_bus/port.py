@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.traces import TraceContext
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Delivery:
     envelope: Envelope[Message]
     deliveries: int
     """How often it was delivered, this time included; ``Again`` answers do not count."""
+    sent_by: TraceContext | None = None
+    """The live span of its sending, if there is one."""
 
 
 @dataclass(frozen=True)

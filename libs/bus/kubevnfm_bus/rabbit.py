@@ -16,18 +16,20 @@ from typing import Self
 import structlog
 from aio_pika.exceptions import QueueEmpty
 from kubevnfm_events import Command, Envelope, Message
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.declarations import Declarations, Declared, Provided, declare_watch_queue
 from kubevnfm_bus.errors import BrokerLost
-from kubevnfm_bus.headers import reason_of
+from kubevnfm_bus.headers import SYSTEM, reason_of, sent_headers
 from kubevnfm_bus.port import DeadLetter, Handler
 from kubevnfm_bus.queue_metrics import EVERY_S, QueueMetrics
 from kubevnfm_bus.rabbit_consumer import Consumer, Watcher
 from kubevnfm_bus.rabbit_link import RECONNECT, LinkKeeper, broker_errors, ending_with_its_caller, message_of
 from kubevnfm_bus.routing import owner_of
+from kubevnfm_bus.spans import sending
 
 log = structlog.get_logger()
 
@@ -81,7 +83,12 @@ class RabbitBus:
                 await asyncio.gather(*(consumer.close(drain_s) for consumer in bus._consumers))
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})
+        with sending(envelope, SYSTEM) as span:
+            await self._publish(envelope, sent_headers(span.context))
+
+    async def _publish(self, envelope: Envelope[Message], headers: JsonObject) -> None:
+        body = envelope.encode(self._ring)
+        message = message_of(body, message_id=envelope.id, type=envelope.type, headers=headers)
         failures = 0
         while True:
             link = await self._keeper.link()

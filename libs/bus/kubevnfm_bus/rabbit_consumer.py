@@ -11,13 +11,15 @@ from typing import Any, Final
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from kubevnfm_events import Envelope, InvalidMessage, Message, decode
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.outages import Outage
+from kubevnfm_kit.traces import TraceContext
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
 from kubevnfm_bus.errors import BrokerLost
-from kubevnfm_bus.headers import Past, dead_headers, first_delay, returns
+from kubevnfm_bus.headers import SYSTEM, Past, dead_headers, first_delay, returns, sent_by
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
 from kubevnfm_bus.provenance import wrong_way
 from kubevnfm_bus.queue_metrics import QueueMetrics
@@ -184,7 +186,8 @@ class Consumer(Subscription):
         give_back_at = asyncio.get_running_loop().time() + _HOLD_S
         failures = past.failures
         while True:
-            match await attempt(self._handler, Delivery(envelope, failures + message.returns + 1)):
+            delivery = Delivery(envelope, failures + message.returns + 1, message.sent_by)
+            match await attempt(self._handler, delivery, system=SYSTEM, queue=self.queue):
                 case Ack():
                     await message.acknowledge()
                     return
@@ -300,6 +303,10 @@ class _InHand:
     @property
     def returns(self) -> int:
         return returns(self._message.headers)
+
+    @property
+    def sent_by(self) -> TraceContext | None:
+        return sent_by(self._message.headers) if live_spans.is_on() else None
 
     def wrong_way(self, envelope: Envelope[Message]) -> str | None:
         """Return why the message did not come from a user who may send it; None if it did."""

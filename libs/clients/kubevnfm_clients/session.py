@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.request_ids import send_request_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
@@ -30,8 +31,9 @@ async def internal_session(
     tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Yield a session, whose calls name the request that they follow from; for ``https`` addresses it trusts the CAs and presents the certificate of ``tls``. Plain ``http`` works as well."""
+    middlewares = [send_request_id, *([live_spans.send_parent] if live_spans.is_on() else [])]
     async with (
         client_context(tls, look_every_s=look_every_s) as context,
-        aiohttp.ClientSession(connector=HttpConnector(ssl=context), middlewares=[send_request_id]) as session,
+        aiohttp.ClientSession(connector=HttpConnector(ssl=context), middlewares=middlewares) as session,
     ):
         yield session

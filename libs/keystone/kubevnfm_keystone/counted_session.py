@@ -1,4 +1,4 @@
-"""A session of keystoneauth that counts its calls, by the API and the status of the answer."""
+"""A session of keystoneauth that counts its calls, by the API and the status of the answer, and measures them as live spans."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 import requests
 from keystoneauth1.exceptions.http import HttpError
 from keystoneauth1.session import Session
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.metrics import Metrics, code_of
 
 _APIS: Final = frozenset({"identity", "orchestration", "compute", "network", "image", "block-storage"})
@@ -40,17 +41,21 @@ class CountedSession(Session):
         self._counts = counts
 
     def request(self, url: str, method: str, *args: Any, **named: Any) -> requests.Response:
-        status, begun = None, time.monotonic()
-        try:
-            answer = super().request(url, method, *args, **named)
-            status = answer.status_code
-        except HttpError as error:
-            status = error.http_status or None
-            raise
-        else:
-            return answer
-        finally:
-            self._counts.count(_api_of(named.get("endpoint_filter") or {}), status, time.monotonic() - begun)
+        status, begun, api = None, time.monotonic(), _api_of(named.get("endpoint_filter") or {})
+        facts: dict[str, live_spans.Value] = {"http.request.method": method, "kubevnfm.openstack.api": api}
+        with live_spans.span(f"{method} {api}", "client", facts) as span:
+            try:
+                answer = super().request(url, method, *args, **named)
+                status = answer.status_code
+            except HttpError as error:
+                status = error.http_status or None
+                raise
+            else:
+                return answer
+            finally:
+                if status is not None:
+                    span.note("http.response.status_code", status)
+                self._counts.count(api, status, time.monotonic() - begun)
 
 
 def _api_of(endpoint: Mapping[str, Any]) -> str:

@@ -16,7 +16,10 @@ from callers.metrics import metrics_text
 from keystoneauth1.access import create
 from keystoneauth1.session import Session
 from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, OpenstackMetrics, failure_of
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.traces import TraceContext
+from live_trace import facts_of, live_trace, parent_of
 from servers.certificates import Authority
 
 LOGIN = KeystoneLogin("", username="u", password="hidden-password", project="p")
@@ -84,6 +87,27 @@ async def test_requests_count_by_their_api_and_status(url: str, authority: Autho
         'kubevnfm_openstack_requests_total{api="identity",code="none"} 1.0',
         'kubevnfm_openstack_request_seconds_count{api="identity"} 3.0',
     } <= lines
+
+
+async def test_a_call_in_a_step_is_a_live_span_without_a_secret(url: str, authority: Authority) -> None:
+    step = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+    login = replace(LOGIN, auth_url=url, certificates=authority.file.read_text())
+    with live_trace() as trace:
+        await failure(login)
+        assert trace.names == []
+        with live_spans.under(step):
+            await failure(login)
+    read, refused = trace.spans
+    assert {parent_of(span) for span in trace.spans} == {step.span_id}
+    facts = {"http.request.method": "GET", "kubevnfm.openstack.api": "identity", "http.response.status_code": 200}
+    assert (read.name, facts_of(read)) == ("GET identity", facts)
+    assert facts_of(refused) == {
+        "http.request.method": "POST",
+        "kubevnfm.openstack.api": "identity",
+        "http.response.status_code": 401,
+        "error.type": "Unauthorized",
+    }
+    assert "hidden-password" not in trace.text()
 
 
 async def test_a_host_name_is_checked_unless_the_access_data_say_otherwise(url: str, authority: Authority) -> None:

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies, places_for_health
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.request_ids import answer_with_id, identified
+from kubevnfm_kit.request_spans import measured
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 
 _CHOSEN_NAMES: Final = frozenset({"path", "vnfdId", "reference"})
@@ -133,7 +135,8 @@ async def serving(
     app.middlewares.append(bounded_bodies(limits))
     # A signal and not a middleware: it also sees streams, and the answers of aiohttp itself.
     app.on_response_prepare.extend([_not_stored, answer_with_id])
-    app.middlewares[:0] = [identified, places_for_health(limits)]
+    spans = [measured] if live_spans.is_on() else []
+    app.middlewares[:0] = [identified, *spans, places_for_health(limits)]
     runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()
     try:

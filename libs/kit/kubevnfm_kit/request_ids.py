@@ -46,6 +46,11 @@ def present_request_id() -> str:
     return str(get_contextvars().get(_FACT, ""))
 
 
+def is_quiet(request: web.Request) -> bool:
+    """Return whether it is a request of a monitor, which comes all the time."""
+    return request.path.startswith(_QUIET)
+
+
 @contextmanager
 def caused_by(request_id: str) -> Iterator[None]:
     """Let the block, and tasks that are begun in it, follow from the request."""
@@ -83,7 +88,7 @@ async def identified(
             raise
         finally:
             resource = request.match_info.route.resource
-            say = log.debug if request.path.startswith(_QUIET) else log.info
+            say = log.debug if is_quiet(request) else log.info
             say(
                 "http_request",
                 method=request.method,

@@ -14,6 +14,7 @@ from pydantic import BaseModel, SecretStr, ValidationError, field_validator, mod
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kubevnfm_kit.logging import LogForm
+from kubevnfm_kit.otlp_settings import OtlpSettings
 from kubevnfm_kit.tls import ClientTls, ServerTls
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[\w.%-]+)(?::\d{1,5})?")
@@ -57,14 +58,6 @@ def faults_of(error: ValidationError, prefix: str) -> str:
         )
         for one in error.errors()
     )
-
-
-def check_service_url(name: str, given: str) -> None:
-    """Raise ValueError with the name of the setting unless it is an http or https URL without credentials, query and fragment."""
-    parts = urlsplit(given)
-    is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
-    if not is_url or parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(f"{name}: an http or https URL without credentials and query expected")
 
 
 def check_backend_url(given: SecretStr, *schemes: str) -> SecretStr:
@@ -126,7 +119,7 @@ class ListenerTls(BaseModel):
         return ClientTls(self.internal_tls_ca, self.internal_tls_certificate, self.internal_tls_key)
 
 
-class ProcessSettings(ServiceSettings, ListenerTls):
+class ProcessSettings(ServiceSettings, ListenerTls, OtlpSettings):
     """Settings that every service has as a process of its own; a subclass adds its own and its defaults."""
 
     amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")

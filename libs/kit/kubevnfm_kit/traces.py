@@ -62,6 +62,19 @@ def derived_trace_id(*facts: str) -> str:
     return _digest("trace", facts)[:32]
 
 
+def operation_trace_id(operation_id: str) -> str:
+    """Return the trace id of an operation whose caller has named none."""
+    return derived_trace_id("operation", operation_id)
+
+
+def is_in_ratio(trace_id: str, ratio: float) -> bool:
+    """Return whether a trace is among the part that is recorded.
+
+    The rule of OpenTelemetry's TraceIdRatioBased: each process, and each other system with this ratio, decides alike.
+    """
+    return int(trace_id[16:], 16) < round(ratio * 2**64)
+
+
 def derived_span_id(*facts: str) -> str:
     """Return the span id of these facts: the same facts, the same id."""
     return _digest("span", facts)[:16]

@@ -14,11 +14,13 @@ from typing import TypeVar
 
 from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_clients.session import Peers, internal_session
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.run import run_until_signal
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
+from kubevnfm_store.measured import measured
 from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import UnsupportedServer
 
@@ -54,8 +56,10 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
     ring, metrics = KeyRing.from_text(settings.keys.get_secret_value()), Metrics()
     # The service is entered last and left first: its drain still needs bus and database.
     async with (
+        # Outermost: the drain of the service is measured too.
+        live_spans.sending(settings, service),
         internal_session(settings.internal_tls) as session,
-        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
+        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as database,
         RabbitBus.connect(
             settings.amqp_url.get_secret_value(),
             service=service,
@@ -63,13 +67,13 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
             declares=settings.amqp_declares,
             metrics=metrics,
         ) as bus,
-        steady_clock(store) as clock,
+        steady_clock(database) as clock,
         metrics.watching(version("kubevnfm-worker")),
         _reported(
             service,
             settings,
             wiring,
-            Backends(bus, store, ring, clock, metrics=metrics),
+            Backends(bus, measured(database, "mongodb"), ring, clock, metrics=metrics),
             Peers(settings.token_for, session),
         ),
     ):

@@ -16,7 +16,9 @@ from typing import Any, Final, Literal, Self
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Handler, MessageBus, Verdict
+from kubevnfm_bus.spans import step_of
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message, from_document
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.clock import Clock, SteadyClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonObject
@@ -398,6 +400,19 @@ class CommandWorker:
             return cancelled
         course = Course(nudge=asyncio.Event())
         self._nudges[command.id] = course.nudge
+        # Until the handler ends: the delivery, which binds the step too, may end before it.
+        with live_spans.under(step_of(command)):
+            return await self._handled(handler, claim, command, course, left_s)
+
+    async def _handled(
+        self,
+        handler: CommandHandler[Any],
+        claim: Claim,
+        command: Envelope[Message],
+        course: Course,
+        left_s: float | None,
+    ) -> Answer:
+        """As `_answer`."""
         work = asyncio.create_task(called(handler, command, self._context(claim, command, course)), name=command.type)
         keeping = asyncio.create_task(
             keep_lease(self._inbox, self._suspects, claim, course, self._lease_s, partial(self._silent_since, claim)),

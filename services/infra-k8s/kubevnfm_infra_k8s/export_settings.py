@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from kubevnfm_kit.settings import check_service_url
+from kubevnfm_kit.service_urls import check_service_url
 from kubevnfm_kit.tls import ClientTls
 from pydantic import BaseModel, Field, SecretStr, model_validator
 

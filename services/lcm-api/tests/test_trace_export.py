@@ -102,7 +102,7 @@ class Site:
     @asynccontextmanager
     async def gateway(self, store: Any = None, **more: Any) -> AsyncIterator[TraceExport]:
         async with SqliteStore.open(self.world.folder / "store.db") as opened, aiohttp.ClientSession() as session:
-            collector = OtlpCollector(session, self.receiver.url, {"Authorization": "Bearer one"})
+            collector = OtlpCollector(session, f"{self.receiver.url}/v1/traces", {"Authorization": "Bearer one"})
             facts = {"ratio": 1.0, "longest": timedelta(hours=1), "settles": SETTLED, "clock": self.world.clock, **more}
             used = store(opened) if store is not None else opened
             yield TraceExport(store=used, tasks=Progress(opened), collector=collector, **facts)

@@ -15,7 +15,9 @@ from typing import Protocol
 
 import asyncssh
 import pytest
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.traces import TraceContext
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
@@ -30,6 +32,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
     TransferRefused,
 )
 from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine, Waits
+from live_trace import facts_of, live_trace, parent_of
 from servers.openssh import OpenSsh, openssh
 from servers.vnf_networks import networks
 from worlds.mgmt_lab import MgmtLab
@@ -112,6 +115,15 @@ class MachinesSuite:
     async def test_a_command_gives_exit_code_and_output(self, machine: Machine) -> None:
         assert await self.output_of(machine, "bash", "-c", "echo out; exit 3") == (3, "out\n")
         assert await self.output_of(machine, "bash", "-c", "echo err >&2") == (0, "err\n")
+
+    async def test_a_command_of_a_step_is_a_live_span_without_its_words(self, machine: Machine) -> None:
+        step = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+        with live_trace() as trace, live_spans.under(step):
+            assert await self.output_of(machine, "sh", "-c", "echo hidden; exit 3") == (3, "hidden\n")
+        (span,) = trace.spans
+        assert (span.name, parent_of(span)) == ("ssh t", step.span_id)
+        assert facts_of(span) == {"kubevnfm.node": "node1", "kubevnfm.task": "t", "process.exit.code": 3}
+        assert "hidden" not in trace.text()
 
     async def test_a_command_that_a_signal_ends_has_no_exit_code(self, machine: Machine) -> None:
         code, _ = await self.output_of(machine, "bash", "-c", "kill -KILL $$")

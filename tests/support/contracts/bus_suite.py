@@ -6,16 +6,21 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 from callers.metrics import metrics_text
+from kubevnfm_bus import topology
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.metrics import Metrics
+from kubevnfm_kit.traces import TraceContext
 from kubevnfm_secrets import KeyRing, Secret
+from live_trace import facts_of, id_of, live_trace, parent_of
+from opentelemetry.trace import SpanKind
 from patience import until_true
 
 NEVER_S = 0.3
@@ -175,6 +180,35 @@ class MessageBusSuite:
         assert number_of(got.envelope) == 7
         assert got.envelope.data.password.reveal(RING) == "swordfish"  # type: ignore[attr-defined]
         assert not other.deliveries
+
+    async def test_the_handling_of_a_message_is_linked_to_its_sending(self, bus: MessageBus, words: Words) -> None:
+        """Both are live spans below the derived one that the message names, which the handler has as its present parent."""
+        step, parents = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"), []
+
+        async def handle(delivery: Delivery) -> Verdict:
+            parents.append(live_spans.present())
+            return await received(delivery)
+
+        received = Recorder()
+        await bus.consume_commands(words.service, handle)
+        with live_trace() as trace:
+            await bus.publish(replace(words.command(1), traceparent=str(step)))
+            await bus.publish(words.command(2))
+            await received.has(2)
+
+            async def have_ended() -> bool:
+                return len(trace.spans) == 2
+
+            await until_true(have_ended)
+        sent = next(span for span in trace.spans if span.kind is SpanKind.PRODUCER)
+        handled = next(span for span in trace.spans if span.kind is SpanKind.CONSUMER)
+        assert {parent_of(span) for span in trace.spans} == {step.span_id}
+        assert [f"{link.context.span_id:016x}" for link in handled.links] == [id_of(sent)]
+        assert {facts_of(span)["messaging.destination.name"] for span in trace.spans} == {
+            topology.command_queue(words.service)
+        }
+        by_number = dict(zip(received.numbers, parents, strict=True))
+        assert by_number == {1: step, 2: None}
 
     async def test_a_command_waits_for_its_service(self, bus: MessageBus, words: Words, background: Background) -> None:
         background.publish(bus, words.command(1))

@@ -168,6 +168,11 @@ class RegionMeter:
     def __init__(self, metrics: RegionMetrics, vim_id: str) -> None:
         self._metrics, self._vim_id = metrics, vim_id
 
+    @property
+    def vim_id(self) -> str:
+        """The id of the VIM; "": access data of a request."""
+        return self._vim_id
+
     def request(self, method: str) -> _Counted:
         """Return what encloses a request, and counts it; the block notes the status of its answer."""
         return _Counted(self._metrics, self._vim_id, method)

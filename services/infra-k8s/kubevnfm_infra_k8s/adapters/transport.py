@@ -29,6 +29,7 @@ from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
+from kubevnfm_infra_k8s.adapters.call_spans import call_span
 from kubevnfm_infra_k8s.adapters.region_metrics import OpenWatch, Sent
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain import step_warnings
@@ -366,17 +367,19 @@ class Transport:
             headers["Connection"] = "close"
         headers |= await self._identity()
         async with self._guard.call(request.method) as sent:
-            response = await self._session.request(
-                request.method,
-                self.endpoint + request.path + (f"?{urlencode(request.query)}" if request.query else ""),
-                headers=headers,
-                data=None if request.body is None else json.dumps(request.body),
-                allow_redirects=False,
-                timeout=timeout,
-                proxy=self._proxy.url,
-                proxy_headers=self._proxy.headers,
-            )
-            sent.status = response.status
+            with call_span(request.method, request.path, self._guard.meter.vim_id) as span:
+                response = await self._session.request(
+                    request.method,
+                    self.endpoint + request.path + (f"?{urlencode(request.query)}" if request.query else ""),
+                    headers=headers,
+                    data=None if request.body is None else json.dumps(request.body),
+                    allow_redirects=False,
+                    timeout=timeout,
+                    proxy=self._proxy.url,
+                    proxy_headers=self._proxy.headers,
+                )
+                sent.status = response.status
+                span.note("http.response.status_code", response.status)
             if response.status == 401:
                 self._login.reject(headers.get("Authorization", ""))
             return response

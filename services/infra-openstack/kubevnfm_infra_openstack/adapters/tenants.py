@@ -31,6 +31,7 @@ from kubevnfm_keystone import (
     read_login,
     refusal_of,
 )
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.outages import Outage
 from kubevnfm_secrets import KeyRing
@@ -219,7 +220,7 @@ class Tenant:
 
     async def _translated(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, work)
+            return await asyncio.get_running_loop().run_in_executor(pool, live_spans.carried(work))
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()

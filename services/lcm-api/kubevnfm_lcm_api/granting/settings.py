@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Self
 
-from kubevnfm_kit.settings import check_service_url
+from kubevnfm_kit.service_urls import check_service_url
 from kubevnfm_kit.tls import ClientTls
 from pydantic import BaseModel, Field, SecretStr, model_validator
 

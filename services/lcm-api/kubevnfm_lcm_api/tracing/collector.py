@@ -25,9 +25,9 @@ class OtlpCollector:
     """Sends spans."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, endpoint: str, headers: Mapping[str, str], *, timeout_s: float = 10.0
+        self, session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], *, timeout_s: float = 10.0
     ) -> None:
-        self._session, self._url = session, f"{endpoint.rstrip('/')}/v1/traces"
+        self._session, self._url = session, url
         self._headers = {**headers, "Content-Type": "application/json", "Content-Encoding": "gzip"}
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
 

@@ -17,7 +17,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_kit.traces import read_traceparent
+from kubevnfm_kit.traces import is_in_ratio, read_traceparent
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored
@@ -75,8 +75,7 @@ def is_wanted(record: OccurrenceRecord, ratio: float) -> bool:
         return True
     if read_traceparent(record.traceparent) is not None:
         return operation_span(record).is_sampled
-    # The rule of OpenTelemetry's TraceIdRatioBased: each process, and each other system with this ratio, decides alike.
-    return int(operation_span(record).trace_id[16:], 16) < round(ratio * 2**64)
+    return is_in_ratio(operation_span(record).trace_id, ratio)
 
 
 @dataclass

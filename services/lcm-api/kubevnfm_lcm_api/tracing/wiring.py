@@ -26,7 +26,7 @@ _SETTLES: Final = timedelta(seconds=5)
 @asynccontextmanager
 async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIterator[None]:
     """Send traces while the block lasts; nothing without a collector."""
-    if settings.otlp_endpoint is None:
+    if (url := settings.traces_url) is None:
         yield
         return
     async with (
@@ -36,7 +36,7 @@ async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIter
         export = TraceExport(
             store=backends.store,
             tasks=Progress(backends.store),
-            collector=OtlpCollector(session, settings.otlp_endpoint, settings.given_otlp_headers),
+            collector=OtlpCollector(session, url, settings.given_otlp_headers),
             clock=backends.clock,
             ratio=settings.trace_ratio,
             longest=timedelta(hours=settings.trace_hours),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 import asyncssh
+from kubevnfm_kit import live_spans
 from kubevnfm_secrets import Mask
 
 from kubevnfm_mgmt_executor.adapters import ssh_channels
@@ -111,6 +112,16 @@ class SshMachine:
         self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False
     ) -> int | None:
         """Run a command under a lifeline and a deadline on the machine itself; both signal all processes that it started."""
+        facts: dict[str, live_spans.Value] = {"kubevnfm.node": self._node, "kubevnfm.task": task}
+        with live_spans.span(f"ssh {task}".rstrip(), "client", facts) as span:
+            code = await self._run(argv, task=task, timeout_s=timeout_s, output=output, as_root=as_root)
+            if code is not None:
+                span.note("process.exit.code", code)
+            return code
+
+    async def _run(
+        self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None, as_root: bool
+    ) -> int | None:
         guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
         began = 0.0

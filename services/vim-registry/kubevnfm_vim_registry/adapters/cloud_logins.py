@@ -11,6 +11,7 @@ from keystoneauth1 import exceptions
 from kubevnfm_clients.cloud_identity import CloudIdentity, IdentityKind
 from kubevnfm_keystone import ApplicationCredentials, KeystoneLogin, KeystoneSession
 from kubevnfm_keystone.login import DEFAULT_DOMAIN
+from kubevnfm_kit import live_spans
 from kubevnfm_secrets import KeyRing, Secret
 
 from kubevnfm_vim_registry.adapters.openstack import new_session, translated_errors
@@ -74,7 +75,7 @@ class OpenstackLogins:
             finally:
                 session.close()
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, live_spans.carried(run))
 
 
 def _given(session: KeystoneSession, name: str, present: str | None) -> CloudIdentity:

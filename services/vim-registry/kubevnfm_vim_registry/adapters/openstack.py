@@ -36,6 +36,7 @@ from kubevnfm_keystone import (
     read_login,
     refusal_of,
 )
+from kubevnfm_kit import live_spans
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.metrics import Metrics
@@ -151,7 +152,7 @@ class OpenstackProbe:
         return region
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, live_spans.carried(work))
 
     def _session(self, vim: VimRecord) -> KeystoneSession:
         return new_session(vim, self._ring, timeout_s=self._timeout_s, counts=self._counts)

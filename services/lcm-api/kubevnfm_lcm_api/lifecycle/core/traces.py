@@ -5,7 +5,7 @@ A trace thus survives each crash: a step that is sent twice is one span, and non
 
 from __future__ import annotations
 
-from kubevnfm_kit.traces import TraceContext, derived_span_id, derived_trace_id, read_traceparent
+from kubevnfm_kit.traces import TraceContext, derived_span_id, operation_trace_id, read_traceparent
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
@@ -14,7 +14,7 @@ from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
 def operation_span(record: OccurrenceRecord) -> TraceContext:
     """Return the span of the operation: in the trace of its caller, else in one of its own."""
     caller = read_traceparent(record.traceparent)
-    trace_id = derived_trace_id("operation", record.occ.id) if caller is None else caller.trace_id
+    trace_id = operation_trace_id(record.occ.id) if caller is None else caller.trace_id
     is_sampled = caller is None or caller.is_sampled
     return TraceContext(trace_id, derived_span_id("operation", record.occ.id), is_sampled)
 
