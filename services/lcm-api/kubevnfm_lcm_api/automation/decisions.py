@@ -27,7 +27,7 @@ from kubevnfm_lcm_api.automation.domain.action import (
     moment,
     scale_key,
 )
-from kubevnfm_lcm_api.automation.domain.rules import flag_of, is_enabled
+from kubevnfm_lcm_api.automation.domain.rules import counts_again, flag_of, is_enabled, limit_of
 from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.automation.settings import AutomationSettings
 from kubevnfm_lcm_api.automation.stored_actions import StoredActions
@@ -39,7 +39,8 @@ from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc, resource_ids
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 _LONGEST_TEXT: Final = 512
-_LONGEST_ID: Final = 255
+_LONGEST_ID: Final = 512
+"""A server and an alarm of its notifier have two ids."""
 _MOST_EXTENSIONS: Final = 3
 """An alarm that comes later delays the heal of earlier ones, up to so often the time that an alarm must last."""
 
@@ -70,8 +71,8 @@ class AutomaticOperations:
     async def heal(self, instance_id: str, vnfc_ids: Sequence[str], trigger: Trigger) -> None:
         """Store that VNFCs are to be healed; ``vnfc_ids``: of vnfcInfo or vnfcResourceInfo.
 
-        A trigger that is known changes nothing. Raises: NotFound; TaskUnsupported; Conflict for an instance that is not
-        INSTANTIATED or does not allow it; InvalidInput for an unknown VNFC.
+        A trigger that is known changes nothing, until its action has ended and the cool-down has passed. Raises: NotFound;
+        TaskUnsupported; Conflict for an instance that is not INSTANTIATED or does not allow it; InvalidInput for an unknown VNFC.
         """
         record = await self._allowed(instance_id, HEAL)
         info = record.vnf.instantiated_vnf_info
@@ -83,7 +84,7 @@ class AutomaticOperations:
             resource_ids(vnfc_ids, info)
         except InvalidInput:
             # The heal that a known trigger has asked for may have replaced the VNFC meanwhile.
-            if await self._actions.knows(wanted.fact):
+            if await self._actions.asked_by(wanted.fact) is not None:
                 return
             raise
         await self._store(wanted, after_s=self._rules.automatic_heal_collects_s)
@@ -106,23 +107,27 @@ class AutomaticOperations:
     async def scale(self, instance_id: str, aspect_id: str, direction: Direction, trigger: Trigger) -> None:
         """Store that an aspect is to be scaled by one step. Raises as `heal`, with InvalidInput for an unknown aspect."""
         record = await self._allowed(instance_id, SCALE)
-        await self._has_aspect(record, aspect_id, "aspectId")
+        max_level = await self._max_level(record, aspect_id, "aspectId")
         key = scale_key(aspect_id, direction)
-        await self._store(_Wanted(record, key, self._asked(trigger, ()), aspect_id, direction), after_s=0.0)
+        wanted = _Wanted(record, key, self._asked(trigger, ()), aspect_id, direction)
+        is_limited = limit_of(record, aspect_id, direction, max_level) is not None
+        await self._store(wanted, after_s=0.0, is_limited=is_limited)
 
     async def check_aspect(self, instance_id: str, aspect_id: str, place: str) -> None:
         """Check that an instance has an aspect, once it is INSTANTIATED. Raises InvalidInput at ``place``; NotFound."""
         _, record = await self._on.read(instance_id)
-        await self._has_aspect(record, aspect_id, place)
+        await self._max_level(record, aspect_id, place)
 
-    async def _has_aspect(self, record: InstanceRecord, aspect_id: str, place: str) -> None:
+    async def _max_level(self, record: InstanceRecord, aspect_id: str, place: str) -> int:
+        """Return the highest level of an aspect; 0 before the instance is INSTANTIATED. Raises InvalidInput at ``place``."""
         if (info := record.vnf.instantiated_vnf_info) is None:
-            return
+            return 0
         _, vnfd = await self._on.package_of(record)
         aspects = vnfd.flavour(info.flavour_id).aspects
         if aspect_id not in aspects:
             known = ", ".join(aspects) or "none"
             raise InvalidInput(place, f"the VNFD has no scaling aspect {aspect_id}; it has {known}")
+        return aspects[aspect_id].max_scale_level
 
     async def get(self, id: str) -> Action:
         """Return an action. Raises NotFound."""
@@ -169,17 +174,25 @@ class AutomaticOperations:
             vnfc_ids=vnfc_ids,
         )
 
-    async def _store(self, wanted: _Wanted, *, after_s: float) -> None:
-        """Store a trigger in the action that it joins, or in a new one, unless it is known."""
+    async def _store(self, wanted: _Wanted, *, after_s: float, is_limited: bool = False) -> None:
+        """Store a trigger in the action that it joins, or in a new one, unless it is known.
+
+        ``is_limited``: nothing could be done now. Once is enough to say so: a trigger may be repeated for weeks.
+        """
         instance_id = wanted.record.vnf.id
         while True:
             # In this order: a process that stores the same trigger meanwhile changes the newest action, or adds the next one,
             # and either refuses the write below.
             newest = await self._actions.newest(instance_id, wanted.key)
-            if await self._actions.knows(wanted.fact):
+            earlier = await self._actions.asked_by(wanted.fact)
+            if earlier is not None and (
+                is_limited or not counts_again(self._rules, earlier, wanted.asked.kind, self._clock.now())
+            ):
                 return
             try:
                 if newest is not None and newest[1].is_joinable:
+                    if newest[1].has_all_of(wanted.asked):
+                        return
                     action = self._joined(newest[1], wanted, after_s)
                     await self._actions.write(newest[0], action)
                 else:

@@ -39,7 +39,7 @@ INDEXES: Final = {
         Index(["vnfInstanceId", DECIDED]),
         Index(["vnfInstanceId", DUE]),
         Index([DUE]),
-        Index([FACTS]),
+        Index([FACTS, NUMBER]),
         Index(["endedAt"]),
     ]
 }
@@ -71,9 +71,11 @@ class StoredActions:
         found = await self._store.find(COLLECTION, query)
         return (found[0], Action.from_document(found[0].body)) if found else None
 
-    async def knows(self, fact: str) -> bool:
-        """Return whether an action has this trigger."""
-        return bool(await self._store.find(COLLECTION, Query(Compare(FACTS, Op.EQ, [fact]), limit=1)))
+    async def asked_by(self, fact: str) -> Action | None:
+        """Return the newest action that has this trigger; None if there is none."""
+        query = Query(Compare(FACTS, Op.EQ, [fact]), sort=Sort(NUMBER, descending=True), limit=1)
+        found = await self._store.find(COLLECTION, query)
+        return Action.from_document(found[0].body) if found else None
 
     async def open_by_time(self) -> Sequence[tuple[str, str]]:
         """Return ids of the first actions that have not ended, and when each is to be examined, the longest overdue first."""

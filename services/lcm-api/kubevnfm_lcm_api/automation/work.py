@@ -250,7 +250,7 @@ class ActionWork:
         """Return the VNFCs of triggers that name none, and why triggers do not count any more."""
         named: dict[str, tuple[str, ...]] = {}
         gone: dict[str, str] = {}
-        if action.operation != "HEAL" or action.internal.decided_at is not None:
+        if action.operation != "HEAL":
             return named, gone
         for trigger in action.triggers:
             if trigger.kind == "alarm" and (why := await self._alarms.why_not(trigger.id)) is not None:

@@ -52,9 +52,7 @@ class ExternalAlarms:
             elif alert.is_firing:
                 await self._note_heard(known)
                 return
-            elif alert.starts_at < datetime.fromisoformat(known.body["eventTime"]):
-                return  # a late message about an earlier fault
-            elif await self._alarms.clear(known, _end(alert, known, self._clock.now())):
+            elif _is_late(alert, known) or await self._alarms.clear(known, _end(alert, known, self._clock.now())):
                 return
 
     async def clear_lost(self) -> None:
@@ -115,6 +113,13 @@ def _fault(alert: ExternalAlert, record: InstanceRecord) -> Fault:
         vnfc_ids=tuple(vnfcs[:_MOST_VNFCS]),
         fingerprint=alert.fingerprint,
     )
+
+
+def _is_late(alert: ExternalAlert, known: Stored) -> bool:
+    """Return whether the end of an alert is that of an earlier fault."""
+    # The beginning alone does not say it: Alertmanager joins what several Prometheus servers report, and names the earliest.
+    since = datetime.fromisoformat(known.body["eventTime"])
+    return alert.starts_at < since and (alert.ends_at is None or alert.ends_at <= since)
 
 
 def _end(alert: ExternalAlert, known: Stored, now: datetime) -> str | None:

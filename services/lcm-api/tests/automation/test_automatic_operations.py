@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, by
 from patience import until, until_true
+from real.alertmanager import fault, message
 from worlds.engine_world import SetClock
 from worlds.lcm_world import FragileStore, Storage, World, lcm_world
 from worlds.watched_store import WatchedStore
@@ -329,6 +330,75 @@ async def test_a_vnfc_that_was_replaced_meanwhile_is_left_out(vnf: Vnf) -> None:
     assert [each.reason for each in action.left_out] == ["VNFC VDU1-replaced is not a part of the VNF any more"]
 
 
+async def test_a_vnfc_that_is_replaced_after_the_decision_is_left_out(vnf: Vnf) -> None:
+    """API-242: another operation was faster than the one that was decided."""
+    await vnf.heal(*vnf.vnfcs[:2])
+    (action,) = await vnf.actions()
+    stored = await vnf.world.store.get(COLLECTION, action.id)
+    assert stored is not None
+    named = ["VDU1-replaced", vnf.vnfcs[0]]
+    decided = {
+        "internal/decidedAt": action.created_at,
+        "vnfcIds": named,
+        "triggers": [{**stored.body["triggers"][0], "vnfcIds": named}],
+    }
+    await vnf.world.store.update(COLLECTION, action.id, decided)
+    await vnf.pass_time(21)
+    action = await vnf.reached("DONE")
+    (operation,) = await vnf.operations("HEAL")
+    assert operation["operationParams"] == {"vnfcInstanceId": [vnf.vnfcs[0]]}
+    assert action.vnfc_ids == (vnf.vnfcs[0],)
+
+
+async def test_a_storm_of_alerts_about_the_same_vnfcs_does_not_grow_the_action(vnf: Vnf) -> None:
+    """API-235: a write of it has all its triggers. Those that name further VNFCs are kept."""
+    for number in range(110):
+        await vnf.heal(vnf.vnfcs[0], fact=f"fact-{number}")
+    await vnf.heal(vnf.vnfcs[1], fact="another")
+    (action,) = await vnf.actions()
+    assert [each.id for each in action.triggers[-2:]] == ["fact-99", "another"]
+    await vnf.pass_time(21)
+    assert (await vnf.reached("DONE")).vnfc_ids == tuple(vnf.vnfcs[:2])
+
+
+async def test_a_fact_that_lasts_longer_than_its_action_and_the_cool_down_counts_again(
+    built: Path, tmp_path: Path
+) -> None:
+    """API-235: a load that stays high scales again; two senders of the same count once, and at the limit nothing is stored."""
+    async with a_copy(built, tmp_path, **NOW) as vnf:
+        await vnf.scale()
+        await vnf.reached("DONE")
+        await vnf.pass_time(110)
+        await vnf.scale()
+        assert len(await vnf.actions()) == 1, "within the cool-down"
+        await vnf.pass_time(11)
+        await asyncio.gather(vnf.scale(), vnf.scale())
+        again = await vnf.reached("DONE", number=1)
+        await vnf.scale()
+        assert (await vnf.level(), len(await vnf.actions()), again.text) == (2, 2, "fact-1 asks for it.")
+        await vnf.pass_time(1000)
+        await vnf.scale()
+        assert len(await vnf.actions()) == 2, "at its maximum a repetition has nothing to ask for"
+        await vnf.heal(kind="threshold")
+        await vnf.reached("DONE", number=2)
+        await vnf.pass_time(1000)
+        await vnf.heal(kind="threshold")
+        assert len(await vnf.actions()) == 3, "a crossing is reported once"
+
+
+async def test_without_a_cool_down_two_senders_count_once_as_well(built: Path, tmp_path: Path) -> None:
+    """API-235."""
+    async with a_copy(built, tmp_path, **FREE) as vnf:
+        await vnf.heal()
+        await vnf.reached("DONE")
+        await vnf.pass_time(50)
+        await vnf.heal()
+        assert len(await vnf.actions()) == 1
+        await vnf.pass_time(11)
+        await vnf.heal()
+        await vnf.reached("DONE", number=1)
+
+
 async def test_an_operation_that_fails_is_seen_and_not_repeated(built: Path, tmp_path: Path) -> None:
     """API-242: while it is FAILED_TEMP a person decides; given up, the action is not done."""
     async with a_copy(built, tmp_path, **FREE) as vnf:
@@ -557,6 +627,19 @@ async def test_a_machine_that_is_lost_for_a_while_is_healed(vnf: Vnf) -> None:
     assert [each.kind for each in action.triggers] == ["alarm"]
     (healed,) = [each.data for each in vnf.world.twins.commands if isinstance(each.data, HealResources)]
     assert healed.servers == (second,)
+
+
+async def test_no_text_of_a_monitoring_system_makes_its_alarm_one_of_ours(vnf: Vnf) -> None:
+    """API-247: it chooses the words, and asks for a heal by another path."""
+    await vnf.world.bus.quiet()
+    for number, fault_type in enumerate(("machine-lost", "workload-troubled")):
+        lost = fault(vnf.id, labels={"pod": await server_of(vnf, 0)}, fingerprint=f"f{number}")
+        lost["annotations"]["fault_type"] = fault_type
+        (await vnf.world.call("POST", "/alert", message(lost))).must(204)
+    await vnf.world.bus.quiet()
+    listed = (await vnf.world.call("GET", "/vnffm/v1/alarms", headers={"Version": "1.5.0"})).must(200).json
+    assert sorted(each["faultType"] for each in listed) == ["machine-lost", "workload-troubled"]
+    assert await vnf.actions() == []
 
 
 @dataclass(frozen=True)

@@ -332,14 +332,27 @@ async def test_what_is_not_repeated_any_more_is_cleared_if_a_setting_says_so(wor
             assert len(found) == left
         # A late message about an earlier firing ends nothing, and an acknowledgement at the same time loses nothing.
         (alarm,) = found
-        earlier = datetime.fromisoformat(STARTED) - minute
-        await followed.follow(an_alert(instance_id, is_firing=False, starts_at=earlier, ends_at=clock.at))
+        begun = datetime.fromisoformat(STARTED)
+        for ended in (begun - minute / 2, None):
+            late = an_alert(instance_id, is_firing=False, starts_at=begun - minute, ends_at=ended)
+            await followed.follow(late)
         assert await world.store.find(COLLECTION, Query(Compare("internal/state", Op.EQ, ["OPEN"]))) == [alarm]
         await followed.follow(an_alert(instance_id, is_firing=False, ends_at=clock.at))
         after = await world.store.get(COLLECTION, alarm.id)
         assert after is not None
         assert datetime.fromisoformat(after.body["alarmClearedTime"]) == clock.at
     assert len(await world.store.find(COLLECTION, Query(AllOf()))) == 2
+
+
+async def test_an_end_with_the_beginning_that_another_prometheus_names_clears_the_alarm(world: World) -> None:
+    """API-222: Alertmanager joins what two of them report about one fault, and names the earliest beginning from then on."""
+    instance_id = await world.create()
+    fired = fault(instance_id, startsAt="2026-06-21T23:47:36Z")
+    (await report(world, fired)).must(204)
+    (await report(world, {**fired, "startsAt": "2026-06-21T23:47:31Z"})).must(204)
+    (await report(world, resolved({**fired, "startsAt": "2026-06-21T23:47:31Z"}))).must(204)
+    (alarm,) = await alarms(world)
+    assert "alarmClearedTime" in alarm
 
 
 async def test_an_instance_has_a_limited_number_of_open_alarms(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

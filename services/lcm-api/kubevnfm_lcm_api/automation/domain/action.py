@@ -23,6 +23,8 @@ ALARM_KEY: Final = "HEAL/alarms"
 """The key of heals that alarms of kubevnfm itself ask for: an alarm must last for a while, and other triggers do not wait for that."""
 MOST_TRIGGERS: Final = 1000
 """The most triggers of one action."""
+MANY_TRIGGERS: Final = 100
+"""From so many on, those that ask for nothing more than the others are not kept: each write has them all."""
 _MOST_SHOWN: Final = 10
 
 ActionState = Literal["COLLECTING", "WAITING", "STARTED", "DONE", "NOT_DONE", "TRIAL"]
@@ -114,6 +116,13 @@ class Action(SolType):
     def is_joinable(self) -> bool:
         """Whether a further trigger can join it."""
         return self.state in PENDING and self.internal.decided_at is None
+
+    def has_all_of(self, asked: AskedBy) -> bool:
+        """Return whether it has many triggers, and a further one would change nothing of what is done."""
+        if len(self.triggers) < MANY_TRIGGERS:
+            return False
+        named = {vnfc_id for each in self.triggers for vnfc_id in each.vnfc_ids}
+        return asked.kind != "alarm" and named.issuperset(asked.vnfc_ids)
 
     @property
     def occurrence_id(self) -> str:

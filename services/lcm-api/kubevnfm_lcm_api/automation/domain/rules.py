@@ -14,11 +14,13 @@ from kubevnfm_sol.lcm import TERMINAL, InstantiationState, OperationState
 from kubevnfm_lcm_api.automation.domain.action import (
     Action,
     ActionState,
+    Direction,
     LeftOut,
     Waiting,
     WaitsFor,
     moment,
 )
+from kubevnfm_lcm_api.automation.domain.trigger import REPEATED, TriggerKind
 from kubevnfm_lcm_api.automation.settings import AutomationSettings
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -30,6 +32,8 @@ _LOOK: Final = timedelta(seconds=30)
 """The longest time to the next look at an action that waits for an event."""
 _SOON: Final = timedelta(seconds=1)
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
+_REPEATED_S: Final = 60.0
+"""Without a cool-down: so long two senders of the same fact, or one that repeats its message after an error, count once."""
 _FLAGS: Final = {"HEAL": "isAutohealEnabled", "SCALE": "isAutoscaleEnabled"}
 
 
@@ -89,6 +93,19 @@ def flag_of(operation: str) -> str:
     return f"vnfConfigurableProperties/{_FLAGS[operation]}"
 
 
+def cool_down_s(rules: AutomationSettings, operation: str) -> float:
+    """Return the seconds from the end of an automatic operation to the begin of the next one."""
+    return rules.automatic_heal_cooldown_s if operation == "HEAL" else rules.automatic_scale_cooldown_s
+
+
+def counts_again(rules: AutomationSettings, earlier: Action, kind: TriggerKind, now: datetime) -> bool:
+    """Return whether a trigger that an action has already is a new one: its fact lasts longer than the action and its cool-down."""
+    if earlier.ended_at is None or kind not in REPEATED:
+        return False
+    pause_s = max(cool_down_s(rules, earlier.operation), _REPEATED_S)
+    return now >= moment(earlier.ended_at) + timedelta(seconds=pause_s)
+
+
 def next_move(at: Situation) -> Move:
     """Return what becomes of an action that has not ended."""
     action = at.action
@@ -104,7 +121,8 @@ def next_move(at: Situation) -> Move:
         return _ended(at, "NOT_DONE", refusal)
     if at.now < moment(action.internal.collects_until):
         return Move(_due(action, moment(action.internal.collects_until)))
-    if action.operation == "HEAL" and action.internal.decided_at is None:
+    if action.operation == "HEAL":
+        # Also once it is decided: another operation may have replaced them since.
         action = _with_vnfcs(at, at.record)
         if not action.vnfc_ids:
             why = "; ".join(dict.fromkeys(each.reason for each in action.left_out)) or "no VNFC is left"
@@ -116,8 +134,9 @@ def next_move(at: Situation) -> Move:
     if at.rules.automatic_mode == "trial":
         text = f"trial: would begin {action.subject}, because {action.text}"
         return _ended(_of(at, action.with_internal(decided_at=rfc3339(at.now))), "TRIAL", text)
-    if action.internal.decided_at is None:
-        return Move(_due(action.with_internal(decided_at=rfc3339(at.now)), at.now))
+    if action.internal.decided_at is None or action != at.action:
+        # Stored before its operation begins with it.
+        return Move(_due(action.with_internal(decided_at=action.internal.decided_at or rfc3339(at.now)), at.now))
     return Move(action, begins=True)
 
 
@@ -213,8 +232,7 @@ def _held_back(at: Situation) -> Obstacle | None:
         # If two were decided at a time, the first one counts for the other.
         and (mine is None or (each.internal.decided_at, each.id) < (mine, at.action.id))
     ]
-    is_heal = at.action.operation == "HEAL"
-    pause_s = at.rules.automatic_heal_cooldown_s if is_heal else at.rules.automatic_scale_cooldown_s
+    pause_s = cool_down_s(at.rules, at.action.operation)
     ends = [
         (moment(each.ended_at or each.internal.decided_at or each.created_at) + timedelta(seconds=pause_s), each)
         for each in before
@@ -237,12 +255,16 @@ def _held_back(at: Situation) -> Obstacle | None:
 def _limit(at: Situation, record: InstanceRecord) -> str | None:
     """Return the limit of the aspect that the VNF has reached; None if it can be scaled."""
     action = at.action
-    levels = {each.aspect_id: each.scale_level for each in scale_status_of(record)}
-    level = levels.get(str(action.aspect_id), 0)
-    if action.direction == "SCALE_OUT" and level >= at.max_level:
-        return f"aspect {action.aspect_id} is at its maximum (level {level})"
-    if action.direction == "SCALE_IN" and level <= 0:
-        return f"aspect {action.aspect_id} is at its minimum (level 0)"
+    return limit_of(record, str(action.aspect_id), action.direction, at.max_level)
+
+
+def limit_of(record: InstanceRecord, aspect_id: str, direction: Direction | None, max_level: int) -> str | None:
+    """Return the limit of an aspect that a VNF has reached; None if it can be scaled by a step."""
+    level = {each.aspect_id: each.scale_level for each in scale_status_of(record)}.get(aspect_id, 0)
+    if direction == "SCALE_OUT" and level >= max_level:
+        return f"aspect {aspect_id} is at its maximum (level {level})"
+    if direction == "SCALE_IN" and level <= 0:
+        return f"aspect {aspect_id} is at its minimum (level 0)"
     return None
 
 
