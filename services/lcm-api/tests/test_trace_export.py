@@ -47,6 +47,8 @@ class Receiver:
     url: str = ""
     status: int = 200
     retry_after: str = ""
+    breaks_at: str = ""
+    """A text of a request that is answered with 500."""
     requests: int = 0
     authorization: set[str | None] = field(default_factory=set)
     spans: dict[str, Any] = field(default_factory=dict)
@@ -54,13 +56,15 @@ class Receiver:
     async def receive(self, request: web.Request) -> web.Response:
         self.requests += 1
         self.authorization.add(request.headers.get("Authorization"))
-        if self.status != 200:
+        if self.breaks_at and self.breaks_at in await request.text():
+            return web.Response(status=500)
+        if self.status >= 300:
             return web.Response(status=self.status, headers={"Retry-After": self.retry_after})
         # aiohttp has decompressed the body.
         for resource in decoded(await request.json()).resource_spans:
             for span in resource.scope_spans[0].spans:
                 self.spans[span.span_id.hex()] = span
-        return web.json_response({})
+        return web.json_response({}, status=self.status) if self.status == 200 else web.Response(status=self.status)
 
 
 def decoded(body: Any) -> ExportTraceServiceRequest:
@@ -225,6 +229,28 @@ async def test_a_trace_that_is_refused_or_too_old_is_given_up(site: Site, status
             site.pass_s(200)
             await gateway.send_due()
     assert site.receiver.spans == {}
+
+
+async def test_a_trace_that_breaks_the_collector_holds_up_no_other(site: Site) -> None:
+    """API-165"""
+    _, other = await site.run(a_cnf_draft(), an_instantiate_draft())
+    site.receiver.breaks_at = "op-1"
+    async with site.gateway() as gateway:
+        await gateway.send_due()
+        assert site.receiver.spans == {}
+        site.pass_s(100)
+        await gateway.send_due()
+    assert set(site.receiver.spans) == site.ids(other)
+
+
+@pytest.mark.parametrize("status", [202, 204])
+async def test_each_status_of_success_acknowledges_a_trace(site: Site, status: int) -> None:
+    (record,) = await site.run(a_cnf_draft())
+    site.receiver.status = status
+    async with site.gateway() as gateway:
+        await gateway.send_due()
+    assert set(site.receiver.spans) == site.ids(record)
+    assert (await site.stored()).trace_due is None
 
 
 async def test_a_caller_or_the_ratio_decides_but_failures_are_always_sent(site: Site) -> None:

@@ -44,7 +44,8 @@ class OtlpCollector:
             raise CollectorAway(trouble(error)) from error
         if status in _REFUSED:
             raise TraceRefused(f"the collector answered {status}")
-        if status != 200:
+        # OTLP has 200; proxies in front of a collector answer with others of the class.
+        if not 200 <= status < 300:
             is_number = retry_after.isascii() and retry_after.isdigit()
             pause_s = min(float(retry_after[:6]), _LONGEST_WAIT_S) if is_number else 0.0
             raise CollectorAway(f"the collector answered {status}", pause_s)

@@ -111,8 +111,8 @@ class TraceExport:
                 await self._handle(claimed)
             except CollectorAway as away:
                 self._pause(away)
-                # Due at once when the collector is there again.
-                await self._write(claimed, {DUE: found.body["internal"]["traceDue"]})
+                # Due at once when the collector is there again, and behind the others: it may be this trace that ends its request.
+                await self._write(claimed, {DUE: last})
                 return
             except TraceRefused as refused:
                 log.error("trace_not_sent", operation_id=claimed.id, reason=str(refused))
