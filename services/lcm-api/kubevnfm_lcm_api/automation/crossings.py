@@ -64,8 +64,8 @@ def _read(metadata: Mapping[str, Any], *, is_of_vnfcs: bool) -> _Wanted | None:
     if KEY not in metadata:
         return None
     given, known = metadata[KEY], (_ASPECT, *_BY_DIRECTION.values())
-    if not isinstance(given, Mapping) or not any(name in given for name in _BY_DIRECTION.values()):
-        raise InvalidInput(_PLACE, "an object with aspectId, onUp, onDown expected")
+    if not isinstance(given, Mapping) or all(given.get(name) is None for name in _BY_DIRECTION.values()):
+        raise InvalidInput(_PLACE, "an object with onUp or onDown, and aspectId, expected")
     for name in given:
         if name not in known:
             raise InvalidInput(f"{_PLACE}/{name[:100]}", no_such(name, known))

@@ -678,6 +678,7 @@ async def test_a_crossing_does_what_the_metadata_of_its_threshold_ask_for(built:
         for wrong, place in (
             ("SCALE_OUT", "metadata/automation"),
             ({}, "metadata/automation"),
+            ({"aspectId": ASPECT, "onUp": None}, "metadata/automation"),
             ({"onUp": "x"}, "metadata/automation/onUp"),
             ({"onUp": "HEAL"}, "metadata/automation/onUp"),
             ({"onUp": "SCALE_OUT"}, "metadata/automation/aspectId"),
