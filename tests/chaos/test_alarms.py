@@ -16,7 +16,7 @@ from servers.chaos import Chaos
 from servers.six_processes import SERVICES
 from servers.subscriber import Subscriber
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(1200)]
 
 VERSION = {"Version": "1.5.0"}
 OTHERS = [each for each in SERVICES if each != "lcm-api"]
