@@ -584,6 +584,7 @@ class World:
     automation: AutomationParts
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _kept: set[str] = field(default_factory=set)
 
     async def call(
         self,
@@ -716,8 +717,9 @@ class World:
                 await self._changed.wait()
 
     async def keep(self, delivery: Delivery) -> Verdict:
-        """Record a change of an operation."""
-        if isinstance(delivery.envelope.data, OperationChanged):
+        """Record a change of an operation, once: an outage of the database has events published again, after later ones."""
+        if isinstance(delivery.envelope.data, OperationChanged) and delivery.envelope.id not in self._kept:
+            self._kept.add(delivery.envelope.id)
             self.changes.append(delivery.envelope.data)
             self._changed.set()
         return Ack()
