@@ -19,6 +19,7 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
+from kubevnfm_lab.kubernetes.watches import Watch
 from kubevnfm_worker.outcome import NotYet
 from patience import until
 from worlds.capi_management import MACHINES, Management, managed
@@ -122,6 +123,27 @@ async def test_a_control_plane_keeps_its_majority_unless_that_is_forced(
         await management.replaced(third, after.machines)
     # The one that is not healthy may go: the two others are.
     assert await until(partial(chosen, second)) == [second.name]
+
+
+async def test_a_majority_is_counted_by_what_is_stored_not_by_a_watch_that_lags(
+    management: Management, labs: LabClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-114: both the choice and the deletion; a heal of a second member would lose the control plane."""
+    before = await management.built()
+    await management.scale_control_plane(3)
+    three = await management.wait("available", attempt=2, is_settled=True)
+    _, second, third = of_vdu(three, "controlPlane")
+    for each in of_vdu(three, "controlPlane"):
+        await management.seen("NodeHealthy", "True", each.name)
+    async with management.watched():
+        monkeypatch.setattr(Watch, "_line", lambda watch, change: None)
+        await spoil(management, labs, second, before)
+        with pytest.raises(QuorumAtRisk, match=f"not healthy: {second.name}"):
+            await management.check(third)
+        seen = management.deletions()
+        with pytest.raises(QuorumAtRisk, match=f"not healthy: {second.name}"):
+            await management.replaced(third, three.machines)
+        assert not seen
 
 
 async def test_a_health_check_is_asked_to_remediate(management: Management) -> None:

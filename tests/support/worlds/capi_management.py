@@ -247,6 +247,13 @@ class Management:
         check = {"metadata": {"name": "workers", "namespace": "default"}, "spec": spec}
         self.lab.plane.create("machinehealthchecks.cluster.x-k8s.io", check)
 
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Hold open the shared watches of the cluster, as a step that runs beside would."""
+        command = CheckMachines(vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(), vdus=VDUS)
+        async with self.handlers.viewed(command):
+            yield
+
     async def seen(self, type: str, status: str, machine: str) -> None:
         """Wait until a Machine has a condition of this status."""
 

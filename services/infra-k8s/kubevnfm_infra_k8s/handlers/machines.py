@@ -16,7 +16,7 @@ from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterNotReady
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import PAUSED
-from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import objects_in
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.workload_clusters.replacing import Replacement, machines_to_replace
 from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
 from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S
@@ -34,8 +34,10 @@ class MachineHandlers(CapiHandlers):
         workload = command.cluster
         progress = Progress("check_machines", context.publish)
         began = await self.start_times.beginning(context, command.vnf_instance_id)
-        async with self.noting_silence(context), self.viewed(command) as (view, kinds):
-            objects = objects_in(view, kinds, workload.name)
+        async with self.noting_silence(context), self.connected(command.vim) as cluster:
+            kinds = await kinds_of(cluster, workload, await self.releases.get(command.vnf_instance_id))
+            # A watch may lag behind, and what is chosen here is deleted.
+            objects = await objects_now(cluster, kinds, workload)
         key = cluster_key(workload)
         if objects.cluster is None:
             raise ClusterLost([key])

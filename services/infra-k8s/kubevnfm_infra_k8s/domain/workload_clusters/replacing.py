@@ -27,7 +27,7 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import PAUSED, ClusterObjects
-from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import ClusterKinds, objects_in
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import ClusterKinds, objects_in, objects_now
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterView
 from kubevnfm_infra_k8s.domain.workload_clusters.health import (
     check_quorum,
@@ -96,8 +96,10 @@ class Replacement:
         is_asked = REMEDIATE in annotations_of(body)
         is_at_risk = False
         if not is_asked:
+            # A watch may lag behind: another Machine can be ill, or leaving, since.
+            objects = await objects_now(self.cluster, self.kinds, self.workload)
             try:
-                check_quorum(self._objects(), body, Observation(now=machine_now(self.clock)))
+                check_quorum(objects, body, Observation(now=machine_now(self.clock)))
             except QuorumAtRisk:
                 if not is_forced:
                     raise
