@@ -213,6 +213,12 @@ class InstanceTroubled(Event, kind="lcm.instance.troubled", by="lcm-api"):
     """The one which has had its problem for the longest time, and the reason; empty: all work."""
 
 
+class ServersChanged(Event, kind="lcm.servers.changed", by="lcm-api"):
+    """An operation has ended on a VNF instance that names, or has named, a notifier of faults: it may have other servers."""
+
+    vnf_instance_id: str
+
+
 class AutomaticReason(Facts):
     """Why kubevnfm itself has begun an operation."""
 

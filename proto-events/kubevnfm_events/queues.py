@@ -57,6 +57,8 @@ AUTOMATION: Final = EventQueue(
     "lcm-api.automation", ("lcm.alarm.changed", "lcm.instance.deleted", "lcm.operation.changed")
 )
 """The events after which a VNFC may have to be healed, or automatic actions may continue."""
+SERVER_ALARMS: Final = EventQueue("lcm-api.server-alarms", ("lcm.servers.changed",))
+"""The events after which servers may have to be registered at notifiers, or removed there."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications",
     (
@@ -85,6 +87,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     FAULTS,
     CROSSINGS,
     AUTOMATION,
+    SERVER_ALARMS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -122,8 +122,10 @@ async def outbound_session(
 
     connector = HttpConnector(ssl=tls or True, socket_factory=opened)
     # A proxy of the environment would connect on our behalf, and the rules would see the proxy's address only. Without
-    # decompression the limits on answers count what arrives.
-    async with aiohttp.ClientSession(connector=connector, auto_decompress=False, trust_env=False) as session:
+    # decompression the limits on answers count what arrives. Cookies of answers would be kept without limit.
+    async with aiohttp.ClientSession(
+        connector=connector, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+    ) as session:
         yield session
 
 

@@ -63,6 +63,7 @@ from kubevnfm_lcm_api.page.openid import OpenIdLogins
 from kubevnfm_lcm_api.page.routes import add_to as add_page
 from kubevnfm_lcm_api.page.sessions import StoredSessions
 from kubevnfm_lcm_api.performance import wiring as performance
+from kubevnfm_lcm_api.server_alarms import wiring as server_alarms
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.tracing.wiring import trace_export
@@ -85,6 +86,7 @@ INDEXES: Final = {
     **faults.INDEXES,
     **performance.INDEXES,
     **automation.INDEXES,
+    **server_alarms.INDEXES,
     **idempotency.INDEXES,
     **group_record.INDEXES,
     **bundle_store.INDEXES,
@@ -354,7 +356,7 @@ async def _connected(
                 cause_of=cause_class,
             )
         )
-        await stack.enter_async_context(trace_export(settings, backends))
+        await stack.enter_async_context(_outbound(settings, backends, vims, session))
         fault_parts = await stack.enter_async_context(faults.fault_parts(
             settings, backends, outbox=outbox, vims=vims, inventory=multicloud.inventory, services=siblings.services
         ))  # fmt: skip
@@ -362,6 +364,19 @@ async def _connected(
         automatic = await enter(_automation(settings, backends, outbox, lifecycle_parts, multicloud))
         measured = await enter(_measuring(settings, backends, outbox, notification_parts, session, automatic))
         yield lifecycle_parts, package_parts, notification_parts, fault_parts, measured, automatic
+
+
+@asynccontextmanager
+async def _outbound(
+    settings: Settings, backends: Backends, vims: Vims, session: aiohttp.ClientSession
+) -> AsyncIterator[None]:
+    """Have ended operations followed by calls to other systems, which no request needs."""
+    async with (
+        trace_export(settings, backends),
+        server_alarms.server_alarm_parts(backends, vims=vims, session=session, root=settings.link_root) as servers,
+    ):
+        await servers.start(backends.bus)
+        yield
 
 
 def _measuring(

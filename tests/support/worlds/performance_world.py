@@ -12,12 +12,12 @@ from typing import Any, Final
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.outbound import AddressRules
+from kubevnfm_lcm_api.due import CLAIM
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.notifications.checked_callbacks import CheckedCallbacks
 from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable, Series
 from kubevnfm_lcm_api.performance.domain.requests import CreatePmJobRequest, CreateThresholdRequest
-from kubevnfm_lcm_api.performance.due import CLAIM
 from kubevnfm_lcm_api.performance.job_record import COLLECTION as JOBS
 from kubevnfm_lcm_api.performance.job_work import JobWork
 from kubevnfm_lcm_api.performance.jobs import PmJobs

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 PARAMETERS: Final = frozenset(
     """
+    ServerNotifierFaultID ServerNotifierUri
     helm_chart_path helm_replica_values is_reverse k8s_cluster_installation_param lcm-kubernetes-def-files lcm-kubernetes-external-lb
     lcm-operation-coordinate-new-vnf lcm-operation-coordinate-old-vnf lcm-operation-user-data lcm-operation-user-data-class
     multi_namespace namespace order_artifact upgrade_type use_helm using_helm_install_param vdu_mapping vdu_params wait_timeout

@@ -22,10 +22,10 @@ from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Op, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api.due import CLAIM, DUE, due_fields
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.queries import Target
-from kubevnfm_lcm_api.performance.due import CLAIM, DUE, due_fields
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES, JobRecord
 from kubevnfm_lcm_api.performance.jobs import PmJobs
 from kubevnfm_lcm_api.performance.measuring import Measuring, Objects, Values

@@ -12,9 +12,9 @@ from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 
+from kubevnfm_lcm_api.due import due_fields
 from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
 from kubevnfm_lcm_api.performance.domain.requests import MOST_PERIODS, CallbackPatch, CreatePmJobRequest
-from kubevnfm_lcm_api.performance.due import due_fields
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
 from kubevnfm_lcm_api.performance.resources import Resources, Shared
 

@@ -15,9 +15,9 @@ from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.due import DUE, NEVER, due_fields
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
 from kubevnfm_lcm_api.performance.domain.ports import Crossing, MeasurerUnavailable, OnCrossing
-from kubevnfm_lcm_api.performance.due import DUE, NEVER, due_fields
 from kubevnfm_lcm_api.performance.measuring import Measuring, Objects
 from kubevnfm_lcm_api.performance.thresholds import Thresholds
 

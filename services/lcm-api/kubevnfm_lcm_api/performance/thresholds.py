@@ -18,12 +18,12 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_store.query import Stored
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api.due import due_fields
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.performance.domain.crossing import crossing, side
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
 from kubevnfm_lcm_api.performance.domain.ports import CheckAutomation
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch, CreateThresholdRequest
-from kubevnfm_lcm_api.performance.due import due_fields
 from kubevnfm_lcm_api.performance.resources import Resources, Shared
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION, SIDES
 

@@ -21,11 +21,11 @@ from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api.due import DUE, DueWork
 from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.performance import job_record, threshold_record
 from kubevnfm_lcm_api.performance.adapters.prometheus import PrometheusApi
 from kubevnfm_lcm_api.performance.domain.ports import CheckAutomation, Measurer, OnCrossing
-from kubevnfm_lcm_api.performance.due import DUE, DueWork
 from kubevnfm_lcm_api.performance.http.resources import add_to
 from kubevnfm_lcm_api.performance.job_work import JobWork
 from kubevnfm_lcm_api.performance.jobs import PmJobs

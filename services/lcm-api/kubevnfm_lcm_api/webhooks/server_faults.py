@@ -1,14 +1,11 @@
 """Faults of servers that an operator's notifier reports: the VNFC on the server is healed.
 
-The VNF instance says which faults are meant: ``ServerNotifierFaultID`` is in the additionalParams of its instantiation, or in its
-metadata, where a management driver of Tacker writes it.
+The VNF instance says which faults are meant (`lifecycle.core.server_notifier`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_store.port import DocumentStore
@@ -16,9 +13,8 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.lifecycle.core import instance
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import FAULT_IDS, fault_ids
 from kubevnfm_lcm_api.webhooks.domain.ports import Automatic
-
-FAULT_IDS: Final = "ServerNotifierFaultID"
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class ServerFaults:
         info = record.vnf.instantiated_vnf_info
         if info is None:
             raise Conflict(f"VNF instance {instance_id} is NOT_INSTANTIATED")
-        if fault_id not in _fault_ids(record):
+        if fault_id not in fault_ids(record):
             raise Unprocessable("notification/fault_id", f"one of {FAULT_IDS} of the VNF instance expected")
         resources = {each.id for each in info.vnfc_resource_info if each.compute_resource.resource_id == server_id}
         vnfcs = [each.id for each in info.vnfc_info if each.vnfc_resource_info_id in resources]
@@ -49,14 +45,3 @@ class ServerFaults:
         text = f"The server notifier reports fault {fault_id} of server {server_id}."
         # The notifier has one alarm for each server, and a healed VNFC is on another one.
         await self.automatic.heal(instance_id, vnfcs, Trigger("server-notification", f"{server_id}/{alarm_id}", text))
-
-
-def _fault_ids(record: InstanceRecord) -> Sequence[str]:
-    info = record.vnf.instantiated_vnf_info
-    for given in (info.metadata if info else {}, record.vnf.metadata or {}, record.internals.parameters):
-        found = given.get(FAULT_IDS)
-        if isinstance(found, str):
-            return [found]
-        if isinstance(found, list | tuple):
-            return [str(each) for each in found]
-    return []

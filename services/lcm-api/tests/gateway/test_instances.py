@@ -244,3 +244,16 @@ async def test_a_port_that_was_made_before_is_shown_at_its_connection_point(
     (shown,) = info["extVirtualLinkInfo"]
     (port,) = shown["extLinkPorts"]
     assert (port["id"], port["resourceHandle"]["resourceId"]) == ("link-port-1", "port-1")
+
+
+async def test_metadata_with_a_notifier_that_cannot_be_called_are_refused(world: World) -> None:
+    """API-230: by name, in a creation and in a modification; null removes."""
+    await world.sample()
+    instance_id = await world.create(metadata={"ServerNotifierUri": "http://notifier", "ServerNotifierFaultID": "1234"})
+    path = f"/vnf_instances/{instance_id}"
+    for name, wrong in (("ServerNotifierUri", "notifier"), ("ServerNotifierFaultID", [])):
+        created = {"vnfdId": (await world.lcm("GET", path)).json["vnfdId"], "metadata": {name: wrong}}
+        for method, where, body in (("POST", "/vnf_instances", created), ("PATCH", path, {"metadata": {name: wrong}})):
+            problem = (await world.lcm(method, where, body)).problem(400)
+            assert problem["invalidParams"][0]["name"] == f"metadata/{name}"
+    (await world.lcm("PATCH", path, {"metadata": {"ServerNotifierUri": None}})).must(202)

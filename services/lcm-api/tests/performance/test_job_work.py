@@ -13,13 +13,13 @@ import pytest
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
+from kubevnfm_lcm_api.due import CLAIM, DUE, NEVER, DueWork
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as CALLBACKS
 from kubevnfm_lcm_api.performance import job_work, jobs, measuring, thresholds
 from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
-from kubevnfm_lcm_api.performance.due import CLAIM, DUE, NEVER, DueWork
 from kubevnfm_lcm_api.performance.http.views import ShownRevision
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
 from kubevnfm_lcm_api.performance.sources import Sources

@@ -20,6 +20,7 @@ from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.server_alarms.work import SERVER_FAULTS
 from kubevnfm_lcm_api.webhooks.http import routes
 from kubevnfm_lcm_api.webhooks.server_faults import ServerFaults
 from kubevnfm_lcm_api.webhooks.wiring import webhooks
@@ -237,7 +238,7 @@ async def test_a_fault_of_a_server_has_its_vnfc_healed(hooks: Webhooks, given: d
     hooks.store.is_down = True
     (await hooks.post(NOTIFY, notification())).problem(503)
     hooks.store.is_down = False
-    path = routes.SERVER_FAULTS
+    path = SERVER_FAULTS
     assert hooks.counts == {(path, "accepted"): 1, (path, "refused"): 4, (path, "failed"): 1}
 
 

@@ -57,6 +57,7 @@ from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES, Sequences
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import server_events
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition, Task, allowed_tasks
 from kubevnfm_lcm_api.lifecycle.core.traces import operation_span
 
@@ -417,7 +418,7 @@ class Engine:
             return
         draft = self._sequences.draft(record.plan, record.draft)
         if draft.removes_instance(occ.operation_state):
-            gone = [deletion(instance.with_internals(last_news=state_event(occ)))]
+            gone = [deletion(instance.with_internals(last_news=state_event(occ))), *server_events(before)]
             await self._outbox.delete(instances.COLLECTION, stored.id, if_revision=stored.revision, events=gone)
             return
         if occ.operation_state is OperationState.COMPLETED:
@@ -443,7 +444,7 @@ class Engine:
             stored.id,
             instance.document(self._ring),
             if_revision=stored.revision,
-            events=change_events(before, instance),
+            events=[*change_events(before, instance), *server_events(before, instance)],
         )
 
     @repeat_lost_writes

@@ -29,6 +29,7 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import check_values
 from kubevnfm_lcm_api.site_entries import insert_once, site_entry
 
 _ACCEPTED_WITHIN_S: Final = 5.0
@@ -99,6 +100,7 @@ class Instances:
     async def check_new(self, request: CreateVnfRequest) -> tuple[PackageRef, InstanceRecord]:
         """Return a new instance that can be created, with its package; nothing is stored. Raises as `create`."""
         check_not_given(request.metadata, {})
+        check_values(request.metadata or {}, "metadata")
         package = await self._packages.recently_usable(request.vnfd_id)
         return package, await self.new(request, package)
 

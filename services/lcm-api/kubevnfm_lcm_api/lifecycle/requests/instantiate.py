@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import check_notifier
 from kubevnfm_lcm_api.lifecycle.requests.declared_parameters import check_declared_parameters
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_in
@@ -61,6 +62,7 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
     for name in _TERRAFORM:
         if name in parameters:
             raise Unprocessable(f"additionalParams/{name}", "Terraform configurations are not deployed: leave it out")
+    check_notifier(parameters)
     signs = ((kind.sign(parameters), kind.vim_type) for kind in on.kinds)
     sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
     vim_key, connections = await on.vim_entries.choose(connections, vim_type, sign, asked.version)

@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.modifying import CarriedStack, ModifyDraft,
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.revision import Inputs
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import check_values
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import checked
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.requests.unread import unread_of_vims
@@ -194,6 +195,7 @@ async def _new_vnfd(
 def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnfd) -> dict[str, SecretParams]:
     """Return the wanted KeyValuePairs by attribute, of those that the request names. Raises InvalidInput, Unprocessable."""
     check_not_given(request.metadata, record.vnf.metadata)
+    check_values(request.metadata or {}, "metadata")
     free: dict[str, SecretParams] = {}
     info = record.vnf.instantiated_vnf_info
     flavour = vnfd.flavours.get(info.flavour_id) if info is not None else None

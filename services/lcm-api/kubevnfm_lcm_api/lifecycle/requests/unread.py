@@ -39,6 +39,7 @@ from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING
 from kubevnfm_lcm_api.lifecycle.core import request_parameters as common
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import URI as NOTIFIER
 from kubevnfm_lcm_api.lifecycle.machines.drivers import cluster_phases, is_registry
 from kubevnfm_lcm_api.lifecycle.machines.inventory import PORT
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import USER_DATA, USER_DATA_CLASS
@@ -52,7 +53,9 @@ _OF_CONTAINERS: Final = frozenset({
     LOAD_BALANCER, CHART_VALUES, VALUE_NAMES, FORCE, "adopt", "namespace", "multi_namespace", "vdu_mapping", "wait_timeout",
 })  # fmt: skip
 """Those that are read for VNFs on Kubernetes alone."""
-_OF_MACHINES: Final = frozenset({CLUSTER, REGISTRY_VNF, "nfv", USER_DATA, USER_DATA_CLASS, KEEP, WITH_STORAGE})
+_OF_MACHINES: Final = frozenset({
+    CLUSTER, REGISTRY_VNF, "nfv", USER_DATA, USER_DATA_CLASS, KEEP, WITH_STORAGE, NOTIFIER,
+})  # fmt: skip
 """Those that are read for VNFs of machines alone."""
 _OF_TASKS: Final[Mapping[str, tuple[type[SolType], ...]]] = {
     **dict.fromkeys((common.ALL, common.REPAIR, KEEP, WITH_STORAGE), (HealVnfRequest,)),

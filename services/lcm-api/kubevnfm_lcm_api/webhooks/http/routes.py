@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from kubevnfm_lcm_api.http.bodies import read_json
 from kubevnfm_lcm_api.http.routes import Answer, Route, add_routes
+from kubevnfm_lcm_api.server_alarms.work import SERVER_FAULTS
 from kubevnfm_lcm_api.webhooks.domain.ports import Count
 from kubevnfm_lcm_api.webhooks.http.models import AlertMessage, ServerFault, ServerNotification
 from kubevnfm_lcm_api.webhooks.receiving import Webhook, alerts_of, counted
 from kubevnfm_lcm_api.webhooks.server_faults import ServerFaults
 
 TAG: Final = "Monitoring systems"
-SERVER_FAULTS: Final = "/server_notification/vnf_instances/{id}/servers/{serverId}/notify"
 _STORED: Final = {204: Answer("All of it is stored")}
 _SUMMARIES: Final = {
     "/alert": "Raise and clear alarms",

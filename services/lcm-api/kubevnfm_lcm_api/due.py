@@ -31,7 +31,7 @@ LEASE_S: Final = 90.0
 WORK_S: Final = 60.0
 _AT_ONCE: Final = 8
 _PAGE: Final = 50
-_LARGE: Final = ("reports", "internal/sides", "metadata")
+_LARGE: Final = ("reports", "internal/sides", "metadata", "servers")
 """The claimed document has them again."""
 _LOOK_S: Final = 5.0
 """So often documents are looked for that other processes have made."""
@@ -78,7 +78,7 @@ class DueWork:
                 if stored.id not in self._running:
                     await self._claim(stored)
         except VnfmError as error:
-            unless_said(error).warning("measurements_postponed", collection=self._collection, reason=str(error))
+            unless_said(error).warning("due_work_postponed", collection=self._collection, reason=str(error))
             return _LOOK_S
         if len(self._running) >= _AT_ONCE:
             return _LOOK_S  # the end of one of them wakes this
@@ -97,7 +97,7 @@ class DueWork:
         except RevisionConflict:  # another process was faster, or the document was changed: the next look finds it
             self._woken.set()
             return
-        task = asyncio.create_task(self._do(claimed, claim), name=f"measure {stored.id}")
+        task = asyncio.create_task(self._do(claimed, claim), name=f"due {stored.id}")
         self._running[stored.id] = task
 
     async def _do(self, stored: Stored, claim: str) -> None:
@@ -106,13 +106,11 @@ class DueWork:
                 await self._work(stored, claim)
         except VnfmError as error:
             # The lease ends, and the document is due again; so below.
-            unless_said(error).warning(
-                "measurement_failed", collection=self._collection, id=stored.id, reason=str(error)
-            )
+            unless_said(error).warning("due_work_failed", collection=self._collection, id=stored.id, reason=str(error))
         except TimeoutError:
-            log.warning("measurement_failed", collection=self._collection, id=stored.id, reason="it took too long")
+            log.warning("due_work_failed", collection=self._collection, id=stored.id, reason="it took too long")
         except Exception:  # a fault of ours with one document must not stop the others, and must be seen
-            log.exception("measurement_failed", collection=self._collection, id=stored.id)
+            log.exception("due_work_failed", collection=self._collection, id=stored.id)
         finally:
             self._running.pop(stored.id, None)
             self._woken.set()

@@ -1,0 +1,1 @@
+"""Registers the servers of VNF instances at the operators' notifiers of faults."""
