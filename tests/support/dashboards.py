@@ -1,7 +1,7 @@
 """Writes the dashboards of Grafana in deploy/monitoring/dashboards: `.venv/bin/python tests/support/dashboards.py`.
 
 A dashboard is a table of rows, a row a list of panels, and a panel a title, a unit and its queries with their legends. The queries
-are proven on a running system (deploy/single/tests/test_metrics.py).
+are proven on a running system (tests/e2e/test_metrics.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _WIDE: Final = 24
 _HIGH: Final = 8
 _RATE: Final = "$__rate_interval"
+_GATEWAY: Final = '{service="lcm-api"}'
+_INTERNAL: Final = '{service!="lcm-api"}'
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,9 @@ def rate(counter: str, *by: str, which: str = "") -> str:
     return f"sum by ({', '.join(by)}) (rate({counter}{which}[{_RATE}]))"
 
 
-def quantile(share: float, histogram: str, *by: str) -> str:
+def quantile(share: float, histogram: str, *by: str, which: str = "") -> str:
     """Return the query for a quantile of a histogram."""
-    return f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) (rate({histogram}_bucket[{_RATE}])))"
+    return f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) (rate({histogram}_bucket{which}[{_RATE}])))"
 
 
 def gained(counter: str, *by: str, which: str = "") -> str:
@@ -110,14 +112,45 @@ OPERATIONS: Final[Mapping[str, Sequence[Panel]]] = {
 
 SERVICES: Final[Mapping[str, Sequence[Panel]]] = {
     "Gateway": [
-        Panel("Requests, by status", "reqps", {"{{status}}": rate("kubevnfm_http_requests_total", "status")}),
+        Panel(
+            "Requests, by status",
+            "reqps",
+            {"{{status}}": rate("kubevnfm_http_requests_total", "status", which=_GATEWAY)},
+        ),
         Panel(
             "Duration by route, 95 %",
             "s",
-            {"{{method}} {{route}}": quantile(0.95, "kubevnfm_http_request_seconds", "method", "route")},
+            {
+                "{{method}} {{route}}": quantile(
+                    0.95, "kubevnfm_http_request_seconds", "method", "route", which=_GATEWAY
+                )
+            },
             "Exemplars lead to traces.",
         ),
-        Panel("Requests under way", "short", {"requests": "sum(kubevnfm_http_requests_running)"}),
+        Panel("Requests under way", "short", {"requests": f"sum(kubevnfm_http_requests_running{_GATEWAY})"}),
+    ],
+    "Requests of the services to one another": [
+        Panel(
+            "Requests, by status",
+            "reqps",
+            {"{{service}} {{status}}": rate("kubevnfm_http_requests_total", "service", "status", which=_INTERNAL)},
+            "Health checks and calls of Prometheus are among them.",
+        ),
+        Panel(
+            "Duration by route, 95 %",
+            "s",
+            {
+                "{{service}} {{method}} {{route}}": quantile(
+                    0.95, "kubevnfm_http_request_seconds", "service", "method", "route", which=_INTERNAL
+                )
+            },
+            "Exemplars lead to traces.",
+        ),
+        Panel(
+            "Requests under way",
+            "short",
+            {"{{service}}": f"sum by (service) (kubevnfm_http_requests_running{_INTERNAL})"},
+        ),
     ],
     "Commands": [
         Panel("Being handled", "short", {"{{service}}": "sum by (service) (kubevnfm_commands_running)"}),

@@ -87,12 +87,13 @@ async def test_a_reader_gets_the_metrics_that_the_page_about_monitoring_has(tmp_
             assert unknown.status == 405
         async with session.get(f"{node.url}{METRICS}", headers=basic("prometheus", "p")) as answer:
             again = (await answer.text()).splitlines()
-    page, counted = PAGE.read_text(), "kubevnfm_http_requests_total"
-    assert f'{counted}{{method="GET",route="{METRICS}",status="4xx"}} 1.0' in again
-    assert f'{counted}{{method="GET",route="{METRICS}",status="2xx"}} 2.0' in again
-    assert f'{counted}{{method="GET",route="none",status="4xx"}} 1.0' in again
-    assert "kubevnfm_http_requests_running 1.0" in again
-    assert f'{counted}{{method="other",route="none",status="4xx"}} 1.0' in again
+    # The numbers of the other services, which are in the same answer, are apart.
+    page, counted, of = PAGE.read_text(), "kubevnfm_http_requests_total", 'service="lcm-api"'
+    assert f'{counted}{{method="GET",route="{METRICS}",{of},status="4xx"}} 1.0' in again
+    assert f'{counted}{{method="GET",route="{METRICS}",{of},status="2xx"}} 2.0' in again
+    assert f'{counted}{{method="GET",route="none",{of},status="4xx"}} 1.0' in again
+    assert f"kubevnfm_http_requests_running{{{of}}} 1.0" in again
+    assert f'{counted}{{method="other",route="none",{of},status="4xx"}} 1.0' in again
     assert not any("made-up" in line or "PROPFIND" in line for line in again)
     families = list(text_string_to_metric_families(plain.decode()))
     opened = openmetrics_families(raw.decode())  # type: ignore[no-untyped-call]

@@ -19,6 +19,7 @@ from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 from structlog.contextvars import bound_contextvars, get_contextvars
 
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.traces import trace_of, traced_by
 
 log = structlog.get_logger()
 
@@ -67,7 +68,8 @@ def for_all(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
 async def identified(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Give the request its id, and say in one line how it has ended: outermost, so that each request is one line.
+    """Give the request its id and the trace that its headers name, and say in one line how it has ended: outermost, so that each
+    request is one line.
 
     The line has no value that the caller has given: not the path, but its template, and no query.
     """
@@ -75,7 +77,7 @@ async def identified(
     given = request.headers.getall(HEADER, ())
     begun_at, status = time.perf_counter(), 500
     request[REQUEST_ID] = (read_request_id(given[0]) if len(given) == 1 else "") or new_id()
-    with caused_by(request[REQUEST_ID]):
+    with caused_by(request[REQUEST_ID]), traced_by(trace_of(request.headers)):
         try:
             response = await handler(request)
             status = response.status

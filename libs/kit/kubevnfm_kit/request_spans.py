@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from kubevnfm_kit import live_spans
 from kubevnfm_kit.request_ids import is_quiet
-from kubevnfm_kit.traces import trace_of
+from kubevnfm_kit.traces import callers_trace
 
 _OTHER: Final = "_OTHER"
 """A method that HTTP does not have (OpenTelemetry's semantic conventions)."""
@@ -22,7 +22,7 @@ async def measured(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Measure a request; its caller's trace is that of the span. Nothing that the caller has chosen is an attribute."""
-    caller = trace_of(request.headers)
+    caller = callers_trace()
     if is_quiet(request) or (caller is None and request.path.startswith(_INTERNAL)):
         return await handler(request)
     method = request.method if request.method in hdrs.METH_ALL else _OTHER

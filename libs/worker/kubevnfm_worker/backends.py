@@ -18,6 +18,7 @@ from kubevnfm_kit.http import serving
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.metrics import Metrics, add_metrics
 from kubevnfm_kit.owners import Owners
+from kubevnfm_kit.request_metrics import RequestMetrics
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
@@ -137,11 +138,17 @@ class Backends:
             self.states.pop(_PARKED, None)
 
     @asynccontextmanager
-    async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
-        """Serve the application with the health endpoints and ``/metrics`` added; yield the port. Leaving closes it."""
+    async def serving(
+        self, app: web.Application, service: str, *, host: str, port: int, tls: ServerTls | None
+    ) -> AsyncIterator[int]:
+        """Serve the application of the service with the health endpoints and ``/metrics`` added, and count its requests.
+
+        Yield the port; leaving closes it.
+        """
         add_health(app, self.health.parts, self.states)
         if self.shows_metrics:
             show_parts(self.metrics, self.health.parts)
             add_metrics(app, self.metrics)
+        RequestMetrics(self.metrics, service).add_to(app)
         async with serving(app, host=host, port=port, bound=self.sockets.get((host, port)), tls=tls) as listening:
             yield listening

@@ -88,14 +88,21 @@ async def test_the_listener_has_health_endpoints_beside_the_application(
     backends.process.folders.append(tmp_path)
     assert isinstance(backends.bus, Broker)
     async with aiohttp.ClientSession() as session:
-        async with backends.bus, backends.serving(app, host="127.0.0.1", port=0, tls=None) as port:
+        async with backends.bus, backends.serving(app, SERVICE, host="127.0.0.1", port=0, tls=None) as port:
             url = f"http://127.0.0.1:{port}"
             assert await (await session.get(f"{url}/greeting")).text() == "hello"
             # A broker that was never reached may have a wrong address: an upgrade must not replace what works.
             backends.bus.is_away = True
             assert await readiness(session, url) == (503, "not ready", {"broker": "failed"})
             shown = (await (await session.get(f"{url}/metrics")).text()).splitlines()
-            assert {'kubevnfm_part_ready{part="broker"} 0.0', 'kubevnfm_part_ready{part="store"} 1.0'} <= set(shown)
+            assert {
+                'kubevnfm_part_ready{part="broker"} 0.0',
+                'kubevnfm_part_ready{part="store"} 1.0',
+                f'kubevnfm_http_requests_total{{method="GET",route="/greeting",service="{SERVICE}",status="2xx"}} 1.0',
+                f'kubevnfm_http_requests_total{{method="GET",route="/health/ready",service="{SERVICE}",status="5xx"}} 1.0',
+                f'kubevnfm_http_request_seconds_count{{method="GET",route="/greeting",service="{SERVICE}"}} 1.0',
+                f'kubevnfm_http_requests_running{{service="{SERVICE}"}} 1.0',
+            } <= set(shown)
             backends.bus.is_away = False
             assert await readiness(session, url) == (200, "ready", {})
             backends.bus.is_away = True

@@ -66,6 +66,6 @@ async def credentials_receiver(
         ).app()
         async with (
             background(nonce_purge=repeat(nonces.purge, every_s=_PURGE_EVERY_S)),
-            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+            backends.serving(app, SERVICE, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield CredentialsReceiver(port)

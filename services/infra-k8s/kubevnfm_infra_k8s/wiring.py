@@ -200,7 +200,7 @@ async def infra_k8s(
         async with (
             watching.watching(),
             worker,
-            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+            backends.serving(app, SERVICE, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             await worker.start()
             yield InfraK8s(port, links, volumes)

@@ -29,7 +29,7 @@ async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIte
     host, port = settings.health_host, settings.health_port
     async with (
         infra_openstack(settings, backends, packages=packages, vims=vims),
-        backends.serving(web.Application(), host=host, port=port, tls=settings.server_tls) as listening,
+        backends.serving(web.Application(), SERVICE, host=host, port=port, tls=settings.server_tls) as listening,
     ):
         yield listening
 

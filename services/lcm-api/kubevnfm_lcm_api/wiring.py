@@ -17,6 +17,7 @@ from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AwaitPackage
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.request_metrics import RequestMetrics
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
 from kubevnfm_worker.backends import Backends
@@ -32,7 +33,6 @@ from kubevnfm_lcm_api.faults.healing import HealedAlarms
 from kubevnfm_lcm_api.faults.http.view import AlarmSearch
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.metrics import add_to as add_metrics
-from kubevnfm_lcm_api.gateway.request_metrics import RequestMetrics
 from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
 from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
@@ -185,7 +185,7 @@ async def lcm_api(
         backends.count_stored("metric_counts", _counts(backends, subjects[0]))
         show_parts(backends.metrics, parts := siblings.beside(backends.health.parts))
         app = make_app(apis, asked, parts, backends.states, gate=access.gate, proxies=way, sessions=sessions)
-        RequestMetrics(backends.metrics).add_to(app)
+        RequestMetrics(backends.metrics, SERVICE).add_to(app)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (

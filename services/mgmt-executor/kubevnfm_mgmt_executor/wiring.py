@@ -116,7 +116,7 @@ async def mgmt_executor(
         aiohttp.ClientSession(connector=HttpConnector()) as session,
         networks.session() as vnf_session,
         HttpReceivers.connected(settings.receiver_tls) as receivers,
-        backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+        backends.serving(api, SERVICE, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         worker,
     ):
         sending: _Sending = {

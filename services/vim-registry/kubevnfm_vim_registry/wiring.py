@@ -141,7 +141,7 @@ async def vim_registry(
                 vim_monitor=repeat(monitor.check_all, every_s=settings.monitor_every_s),
                 region_inventories=repeat(inventories.read_due, every_s=settings.inventory_every_s),
             ),
-            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+            backends.serving(app, SERVICE, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield RunningVimRegistry(port, registry, identities, suspensions)
 

@@ -14,7 +14,6 @@ from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
 from kubevnfm_access.sessions import Sessions
 from kubevnfm_kit.health import Parts, health_handlers
 from kubevnfm_kit.http import check_ids
-from kubevnfm_kit.traces import trace_of, traced_by
 
 from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
@@ -44,11 +43,10 @@ def make_app(
 ) -> web.Application:
     """Return the application; ``parts`` and ``states`` are shown at ``/health/ready``."""
     app = web.Application(
-        # From the outside in: the audit log, errors, the trace, the caller, ids, the Version of requests.
+        # From the outside in: the audit log, errors, the caller, ids, the Version of requests.
         middlewares=[
             audited(proxies, _audit_facts),
             errors_as_problems,
-            traced,
             admitted(gate, proxies, sessions),
             ids_checked,
             check_headers,
@@ -65,13 +63,6 @@ def make_app(
     for document in app[DOCUMENTS]:
         add_routes(app, documents.routes(document))
     return app
-
-
-@web.middleware
-async def traced(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let what follows from a request belong to the trace that its headers name."""
-    with traced_by(trace_of(request.headers)):
-        return await handler(request)
 
 
 @web.middleware

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from callers.documented import an_app
 from callers.metrics import metrics_text
 from kubevnfm_kit.metrics import Metrics
-from kubevnfm_lcm_api.gateway.request_metrics import RequestMetrics
+from kubevnfm_kit.request_metrics import RequestMetrics
 from kubevnfm_lcm_api.http.routes import ROUTES
 from worlds.lcm_world import TOKEN, World
 from yarl import URL
@@ -67,7 +67,7 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
                 answer.problem(405)
     # This gateway is a process of its own: it has its own metrics, and no route of them has an id.
     metrics = (await world.call("GET", "/kubevnfm/v1/metrics", headers={})).must(200).raw.decode()
-    assert 'kubevnfm_http_requests_total{method="GET",route="none",status="4xx"}' in metrics
+    assert 'kubevnfm_http_requests_total{method="GET",route="none",service="lcm-api",status="4xx"}' in metrics
     assert UNKNOWN not in metrics
     assert "kubevnfm_region" not in metrics
 
@@ -88,7 +88,7 @@ async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as
 
     for handler in (fail, move, hang):
         app.router.add_get(f"/{handler.__name__}", handler)
-    RequestMetrics(metrics).add_to(app)
+    RequestMetrics(metrics, "lcm-api").add_to(app)
     server = TestServer(app)
     await server.start_server(shutdown_timeout=0.01)
     async with ClientSession() as session:
@@ -100,10 +100,11 @@ async def test_a_fault_is_counted_as_one_and_what_the_end_of_the_gateway_ends_as
         with pytest.raises(ClientError):
             await unanswered
     found = re.findall(
-        r'requests_total\{method="GET",route="/(\w+)",status="(\w+)"\} 1\.0', text := await metrics_text(metrics)
+        r'requests_total\{method="GET",route="/(\w+)",service="lcm-api",status="(\w+)"\} 1\.0',
+        text := await metrics_text(metrics),
     )
     assert dict(found) == {"fail": "5xx", "move": "3xx", "hang": "none"}
-    assert "kubevnfm_http_requests_running 0.0" in text
+    assert 'kubevnfm_http_requests_running{service="lcm-api"} 0.0' in text
 
 
 NOT_BUILT: Final = (

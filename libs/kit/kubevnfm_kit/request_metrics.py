@@ -1,4 +1,4 @@
-"""Counts the requests to this gateway."""
+"""Counts the requests to the listener of a service."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Final
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
-from kubevnfm_access.middleware import Handler
+
+from kubevnfm_kit.connections import Handler
 from kubevnfm_kit.metrics import Metrics, traced
-from kubevnfm_kit.traces import trace_of
+from kubevnfm_kit.traces import callers_trace
 
 _METHODS: Final = frozenset(hdrs.METH_ALL)
 """With a label of their own: callers choose their methods."""
@@ -21,20 +22,22 @@ _FAULT: Final = "5xx"
 
 
 class RequestMetrics:
-    """The requests to one gateway."""
+    """The requests to one service; several of them may be in the process."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, service: str) -> None:
+        self._service = service
         self._requests = metrics.counter(
             "kubevnfm_http_requests",
-            "Requests to the gateway by the class of their status; status none: the gateway was stopped before the answer.",
-            ["method", "route", "status"],
+            "Requests to a service by the class of their status; status none: it was stopped before the answer.",
+            ["service", "method", "route", "status"],
         )
         self._seconds = metrics.histogram(
             "kubevnfm_http_request_seconds",
             "Time from the head of a request until its answer is made; of streams: until they end.",
-            ["method", "route"],
+            ["service", "method", "route"],
         )
-        self._running = metrics.gauge("kubevnfm_http_requests_running", "Requests without an answer yet.").series()
+        running = metrics.gauge("kubevnfm_http_requests_running", "Requests without an answer yet.", ["service"])
+        self._running = running.series(service)
 
     def add_to(self, app: web.Application) -> None:
         """Count the requests of an application; nothing but the server's own limits is outside of it."""
@@ -61,9 +64,9 @@ class RequestMetrics:
                 method = request.method if request.method in _METHODS else _OTHER_METHOD
                 resource = request.match_info.route.resource
                 route = _NO_ROUTE if resource is None else resource.canonical
-                caller = trace_of(request.headers)
-                self._requests.series(method, route, status).inc()
-                self._seconds.series(method, route).observe(
+                caller = callers_trace()
+                self._requests.series(self._service, method, route, status).inc()
+                self._seconds.series(self._service, method, route).observe(
                     time.monotonic() - begun, None if caller is None else traced(caller.trace_id)
                 )
 
