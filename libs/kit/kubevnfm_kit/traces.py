@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 _TRACEPARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -120,6 +121,7 @@ def _context(trace_id: str, span_id: str, *, is_sampled: bool) -> TraceContext |
     return TraceContext(trace_id.rjust(32, "0"), span_id, is_sampled)
 
 
+@lru_cache(maxsize=1024)
 def _digest(kind: str, facts: tuple[str, ...]) -> str:
     # A length before each fact: ("a|b",) and ("a", "b") differ.
     text = "".join(f"{len(each)}:{each}" for each in ("kubevnfm", kind, *facts))

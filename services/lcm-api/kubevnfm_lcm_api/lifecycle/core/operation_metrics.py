@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from kubevnfm_kit.clock import Clock
-from kubevnfm_kit.metrics import SLOW_S, Metrics, traced
+from kubevnfm_kit.metrics import SLOW_S, Exemplar, Metrics, traced
 from kubevnfm_sol.lcm import InstantiationState, OperationType
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_store.port import DocumentStore
@@ -47,12 +47,10 @@ class OperationMetrics:
 
     def moved(self, before: OccurrenceRecord, after: OccurrenceRecord, now: datetime) -> None:
         """Count what a move that was stored has ended."""
-        trace = traced(operation_span(after).trace_id)
-        if after.steps is not before.steps:
-            known = {step.id: step for step in before.steps}
-            for step in after.steps:
-                if step is not (earlier := known.get(step.id)) and earlier is not None:
-                    self._step(earlier, step, trace)
+        # Steps keep their places, but for those behind the ones that a repeated reply leaves out: none of them ends by that move.
+        for earlier, step in zip(before.steps, after.steps, strict=False):
+            if step is not earlier and step.id == earlier.id:
+                self._step(earlier, step, after)
         occ = after.occ
         if after.is_internal or occ.operation_state is before.occ.operation_state:
             return
@@ -61,15 +59,16 @@ class OperationMetrics:
             self._operations.series(occ.operation, occ.operation_state, cause).inc()
         if occ.operation_state in _STOPPED - {S.FAILED_TEMP}:
             took_s = _seconds(occ.start_time, occ.state_entered_time)
-            self._operation_seconds.series(occ.operation).observe(took_s, trace)
+            self._operation_seconds.series(occ.operation).observe(took_s, _trace_of(after))
 
-    def _step(self, before: PlannedStep, after: PlannedStep, trace: dict[str, str] | None) -> None:
+    def _step(self, before: PlannedStep, after: PlannedStep, record: OccurrenceRecord) -> None:
         # One that needs no command, or whose command cannot be made, has not run.
         if not before.is_running or after.is_running or before.started_at is None or after.ended_at is None:
             return
         outcome = "undo_failed" if after.undo_failed and before.state is StepState.UNDOING else after.state.value
         self._steps.series(after.kind, outcome).inc()
-        self._step_seconds.series(after.kind).observe(_seconds(before.started_at, after.ended_at), trace)
+        took_s = _seconds(before.started_at, after.ended_at)
+        self._step_seconds.series(after.kind).observe(took_s, _trace_of(record))
 
 
 class LifecycleCounts:
@@ -133,6 +132,10 @@ class LifecycleCounts:
             if step["state"] in {StepState.ASKED, StepState.UNDOING} and step.get("startedAt")
         ]
         return max(ages, default=0.0)
+
+
+def _trace_of(record: OccurrenceRecord) -> Exemplar:
+    return traced(operation_span(record).trace_id)
 
 
 def _seconds(begin: str, end: str) -> float:
