@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.faults.alarms import Alarms
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
@@ -24,7 +25,7 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import COLLECTION as OPERATIONS
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
-from kubevnfm_lcm_api.tracing.export import TraceExport
+from kubevnfm_lcm_api.tracing.export import TraceExport, TraceMetrics
 from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored, by
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
@@ -271,7 +272,8 @@ async def search_everything(world: World) -> None:
     await search_as_rounds_of_alarms(world, instances)
     await search_as_measurer(world, instances[0])
     day, later = timedelta(days=1), timedelta(days=2)
-    traces = TraceExport(world.store, unused, unused, SystemClock(), ratio=1.0, longest=day, settles=later)
+    counts = TraceMetrics(Metrics())
+    traces = TraceExport(world.store, unused, unused, SystemClock(), counts, ratio=1.0, longest=day, settles=later)
     await traces.send_due()
     trigger = Trigger("auto-scaling", "alert-1", "The load is high.")
     await world.automation.automatic.scale(instances[0], "VDU1_scale", "SCALE_OUT", trigger)

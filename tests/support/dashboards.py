@@ -107,6 +107,12 @@ OPERATIONS: Final[Mapping[str, Sequence[Panel]]] = {
         Panel("VNF packages", "short", {"{{state}}": "max by (state) (kubevnfm_vnf_packages)"}),
         Panel("Open alarms", "short", {"{{severity}}": "max by (severity) (kubevnfm_alarms_open)"}),
         Panel("Call-backs of clusters", "ops", {"{{status}}": rate("kubevnfm_callbacks_total", "status")}),
+        Panel(
+            "Traces in an hour, by outcome",
+            "short",
+            {"{{outcome}}": "sum by (outcome) (increase(kubevnfm_traces_total[1h]))"},
+            "Of operations that have ended: sent to the collector, or given up.",
+        ),
     ],
 }
 

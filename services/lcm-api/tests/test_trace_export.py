@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from callers.shown_trace import spans_in
 from google.protobuf.json_format import Parse  # type: ignore[import-untyped]  # it has no types
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.traces import TraceContext
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -25,7 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.core.spans import spans_of
 from kubevnfm_lcm_api.tracing import wiring
 from kubevnfm_lcm_api.tracing.collector import OtlpCollector
-from kubevnfm_lcm_api.tracing.export import TraceExport, is_wanted
+from kubevnfm_lcm_api.tracing.export import TraceExport, TraceMetrics, is_wanted
 from kubevnfm_lcm_api.tracing.settings import TraceSettings
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.sqlite.store import SqliteStore
@@ -102,12 +104,19 @@ class Site:
 
     world: EngineWorld
     receiver: Receiver
+    metrics: Metrics = field(default_factory=Metrics)
 
     @asynccontextmanager
     async def gateway(self, store: Any = None, **more: Any) -> AsyncIterator[TraceExport]:
         async with SqliteStore.open(self.world.folder / "store.db") as opened, aiohttp.ClientSession() as session:
             collector = OtlpCollector(session, f"{self.receiver.url}/v1/traces", {"Authorization": "Bearer one"})
-            facts = {"ratio": 1.0, "longest": timedelta(hours=1), "settles": SETTLED, "clock": self.world.clock, **more}
+            facts: dict[str, Any] = {
+                "ratio": 1.0,
+                "longest": timedelta(hours=1),
+                "settles": SETTLED,
+                "clock": self.world.clock,
+            }
+            facts |= {"counts": TraceMetrics(self.metrics), **more}
             used = store(opened) if store is not None else opened
             yield TraceExport(store=used, tasks=Progress(opened), collector=collector, **facts)
 
@@ -137,6 +146,12 @@ class Site:
         assert found is not None
         return OccurrenceRecord.from_document(found.body)
 
+    async def counted(self) -> dict[str, float]:
+        """Return how many traces had each outcome that there was."""
+        text = (await self.metrics.text())[0].decode()
+        found = re.findall(r'^kubevnfm_traces_total\{outcome="(\w+)"\} (\S+)$', text, re.MULTILINE)
+        return {outcome: float(count) for outcome, count in found if float(count)}
+
     def ids(self, *records: OccurrenceRecord) -> set[str]:
         return {span.span_id for each in records for span in spans_of(each, (), self.world.clock.now())}
 
@@ -160,6 +175,7 @@ async def test_the_trace_of_an_operation_is_sent_once_it_has_ended(site: Site) -
         await one.send_due()
         assert site.receiver.requests == 1
     assert (await site.stored()).trace_due is None
+    assert await site.counted() == {"sent": 1.0}
 
 
 class Dying:
@@ -217,18 +233,37 @@ async def test_a_collector_that_is_away_is_tried_with_pauses_and_logged_once(sit
     assert set(site.receiver.spans) == site.ids(*records)
 
 
-@pytest.mark.parametrize(("status", "waited_s"), [(400, 0.0), (503, 4000.0)])
-async def test_a_trace_that_is_refused_or_too_old_is_given_up(site: Site, status: int, waited_s: float) -> None:
-    await site.run(a_cnf_draft())
+@pytest.mark.parametrize(("status", "waited_s", "outcome"), [(400, 0.0, "refused"), (503, 4000.0, "too_old")])
+async def test_a_trace_that_is_refused_or_too_old_is_given_up(
+    site: Site, status: int, waited_s: float, outcome: str
+) -> None:
+    """API-165: with a line, counted, and without a mark, also if it was never tried."""
+    await site.run(a_cnf_draft(), an_instantiate_draft())
     site.receiver.status = status
     async with site.gateway() as gateway:
-        await gateway.send_due()
-        site.pass_s(waited_s)
-        site.receiver.status = 200
-        for _ in range(2):
-            site.pass_s(200)
+        with capture_logs() as logs:
             await gateway.send_due()
+        site.pass_s(waited_s)
+        site.receiver.status = 200 if waited_s else status
+        with capture_logs() as again:
+            for _ in range(2):
+                site.pass_s(200)
+                await gateway.send_due()
     assert site.receiver.spans == {}
+    assert await site.counted() == {outcome: 2.0}
+    lines = [each for each in (*logs, *again) if each["event"] == "trace_not_sent"]
+    assert sorted(each["operation_id"] for each in lines) == ["op-1", "op-2"]
+    assert [(await site.stored(each)).trace_due for each in ("op-1", "op-2")] == [None, None]
+
+
+async def test_traces_of_a_time_without_a_collector_are_left_alone(site: Site) -> None:
+    """API-165: they are neither sent nor lines."""
+    await site.run(a_cnf_draft())
+    site.pass_s(4000)
+    async with site.gateway() as gateway:
+        with capture_logs() as logs:
+            await gateway.send_due()
+    assert (site.receiver.requests, logs, await site.counted()) == (0, [], {})
 
 
 async def test_a_trace_that_breaks_the_collector_holds_up_no_other(site: Site) -> None:

@@ -1,7 +1,8 @@
 """Sends the trace of each operation that has ended, once it is stored that it has ended.
 
 The mark in the record (``internal/traceDue``) is removed after the collector has acknowledged the spans. A process that dies in between
-leaves it, and the trace is sent again with the same ids: a store that merges spans by id has each once.
+leaves it, and the trace is sent again with the same ids: a store that merges spans by id has each once. A trace that is given up has a
+line and is counted.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, get_args
 
 import structlog
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.metrics import Metrics
 from kubevnfm_kit.traces import is_in_ratio, read_traceparent
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
@@ -37,6 +39,8 @@ _MOST_SPANS: Final = 512
 _CLAIM: Final = timedelta(seconds=120)
 """How long the other gateways leave a trace to the one that sends it."""
 _PAUSES: Final = BackOff(1.0, 60.0)
+
+Outcome = Literal["sent", "refused", "too_old", "broken"]
 
 
 class CollectorAway(OutsideUnavailable, code="collector-away", title="Collector of traces unavailable"):
@@ -78,6 +82,19 @@ def is_wanted(record: OccurrenceRecord, ratio: float) -> bool:
     return is_in_ratio(operation_span(record).trace_id, ratio)
 
 
+class TraceMetrics:
+    """The traces that this process has done with."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._traces = metrics.counter("kubevnfm_traces", "Traces of operations by what became of them.", ["outcome"])
+        for outcome in get_args(Outcome):
+            self._traces.series(outcome)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a trace."""
+        self._traces.series(outcome).inc()
+
+
 @dataclass
 class TraceExport:
     """Sends traces in rounds. Several gateways may do so: a conditional write decides which one sends a trace."""
@@ -86,22 +103,26 @@ class TraceExport:
     tasks: StoredTasks
     collector: Collector
     clock: Clock
+    counts: TraceMetrics
     ratio: float
     longest: timedelta
     """How long after its end a trace is tried to be sent."""
     settles: timedelta
     """How long after its end it is sent at the earliest."""
+    _first: str = field(default="", init=False)
+    """The earliest end of an operation whose trace this process cares for."""
     _failures: int = field(default=0, init=False)
     _paused_until: datetime | None = field(default=None, init=False)
 
     async def send_due(self) -> None:
         """Send the traces that are due, the oldest first; stop at the first that the collector does not take now."""
         now = self.clock.now()
+        # Traces of an earlier time, when no collector was configured, are left alone. From here on none becomes too old without a line.
+        self._first = self._first or rfc3339(now - self.longest)
         if self._paused_until is not None and now < self._paused_until:
             return
-        # Traces of an earlier time, when no collector was configured, are left alone; no query grows with them.
-        first, last = rfc3339(now - self.longest), rfc3339(now - self.settles)
-        window = AllOf([Compare(DUE, Op.GTE, [first]), Compare(DUE, Op.LTE, [last])])
+        last = rfc3339(now - self.settles)
+        window = AllOf([Compare(DUE, Op.GTE, [self._first]), Compare(DUE, Op.LTE, [last])])
         due = Query(window, sort=Sort(DUE), limit=_BATCH, exclude=("internal/draft", "internal/steps"))
         for found in await self.store.find(COLLECTION, due):
             claimed = await self._claimed(found)
@@ -115,12 +136,12 @@ class TraceExport:
                 await self._write(claimed, {DUE: last})
                 return
             except TraceRefused as refused:
-                log.error("trace_not_sent", operation_id=claimed.id, reason=str(refused))
-                await self._write(claimed, {}, unset=[DUE])
+                await self._give_up(claimed, "refused", str(refused))
             except StoreUnavailable:
                 raise
             except Exception:  # one record that cannot be read must not end the export of all others
                 log.exception("trace_not_made", operation_id=claimed.id)
+                self.counts.count("broken")
                 await self._write(claimed, {}, unset=[DUE])
 
     async def _claimed(self, found: Stored) -> Stored | None:
@@ -134,11 +155,11 @@ class TraceExport:
         """Send the trace, if it is wanted, and remove its mark. Raises CollectorAway, TraceRefused."""
         record = OccurrenceRecord.from_document(claimed.body)
         now = self.clock.now()
-        is_too_old = now - datetime.fromisoformat(record.occ.state_entered_time) > self.longest
-        if is_too_old:
-            log.error("trace_not_sent", operation_id=claimed.id, reason="it ended too long ago")
-        if is_too_old or not is_wanted(record, self.ratio):
+        if not is_wanted(record, self.ratio):
             await self._write(claimed, {}, unset=[DUE])
+            return
+        if now - datetime.fromisoformat(record.occ.state_entered_time) > self.longest:
+            await self._give_up(claimed, "too_old", "it ended too long ago")
             return
         spans = await asyncio.to_thread(spans_of, record, await self.tasks.trace_of(record), now)
         for start in range(0, len(spans), _MOST_SPANS):
@@ -147,6 +168,12 @@ class TraceExport:
             log.info("traces_sent_again", failures=self._failures)
         self._failures, self._paused_until = 0, None
         await self._write(claimed, {_SENT: rfc3339(now)}, unset=[DUE])
+        self.counts.count("sent")
+
+    async def _give_up(self, claimed: Stored, outcome: Outcome, reason: str) -> None:
+        log.error("trace_not_sent", operation_id=claimed.id, reason=reason)
+        self.counts.count(outcome)
+        await self._write(claimed, {}, unset=[DUE])
 
     async def _send(self, spans: Sequence[Span]) -> None:
         await self.collector.send(await asyncio.to_thread(otlp, spans))

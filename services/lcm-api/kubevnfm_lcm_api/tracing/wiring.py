@@ -15,7 +15,7 @@ from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.tracing.collector import OtlpCollector
-from kubevnfm_lcm_api.tracing.export import TraceExport
+from kubevnfm_lcm_api.tracing.export import TraceExport, TraceMetrics
 from kubevnfm_lcm_api.tracing.settings import TraceSettings
 
 _EVERY_S: Final = 2.0
@@ -26,6 +26,7 @@ _SETTLES: Final = timedelta(seconds=5)
 @asynccontextmanager
 async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIterator[None]:
     """Send traces while the block lasts; nothing without a collector."""
+    counts = TraceMetrics(backends.metrics)
     if (url := settings.traces_url) is None:
         yield
         return
@@ -38,6 +39,7 @@ async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIter
             tasks=Progress(backends.store),
             collector=OtlpCollector(session, url, settings.given_otlp_headers),
             clock=backends.clock,
+            counts=counts,
             ratio=settings.trace_ratio,
             longest=timedelta(hours=settings.trace_hours),
             settles=_SETTLES,
