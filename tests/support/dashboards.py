@@ -108,6 +108,11 @@ OPERATIONS: Final[Mapping[str, Sequence[Panel]]] = {
         Panel("Open alarms", "short", {"{{severity}}": "max by (severity) (kubevnfm_alarms_open)"}),
         Panel("Call-backs of clusters", "ops", {"{{status}}": rate("kubevnfm_callbacks_total", "status")}),
         Panel(
+            "Prometheus servers of VNFs that do not answer",
+            "short",
+            {"{{source}}": "max by (source) (kubevnfm_measurement_sources_away)"},
+        ),
+        Panel(
             "Traces in an hour, by outcome",
             "short",
             {"{{outcome}}": "sum by (outcome) (increase(kubevnfm_traces_total[1h]))"},

@@ -39,6 +39,7 @@ from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
+from kubevnfm_lcm_api.measurement_sources import SourceCounts
 from kubevnfm_lcm_api.multicloud import group_operations, group_record, idempotency
 from kubevnfm_lcm_api.multicloud.artifacts import add_to as add_artifacts
 from kubevnfm_lcm_api.multicloud.awaited_packages import AwaitedPackages
@@ -250,6 +251,7 @@ def _counts(backends: Backends, of_lifecycle: lifecycle.LifecycleParts) -> Seque
         of_lifecycle.counts,
         PackageCounts(metrics, store),
         AlarmCounts(metrics, store),
+        SourceCounts(metrics, store, backends.clock),
         NotificationCounts(metrics, store, backends.clock, NOTIFICATIONS),
     )
 

@@ -14,6 +14,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_lcm_api.due import CLAIM
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.measurement_sources import SourceStates
 from kubevnfm_lcm_api.notifications.checked_callbacks import CheckedCallbacks
 from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable, Series
@@ -178,7 +179,7 @@ def parts(
     sources = Sources(measurer, lambda _: measurer, AddressRules())
     shared = Shared(store, clock, RING, callbacks, sources, most=20)
     outbox = Outbox(store, relay, RING)
-    measuring = Measuring(store, sources, 1.0)
+    measuring = Measuring(store, sources, SourceStates(store, clock), 1.0)
     after = timedelta(seconds=1)
     jobs = PmJobs(shared, after, timedelta(days=7), lambda: None)
     thresholds = Thresholds(shared, outbox, lambda: None, _no_automation)

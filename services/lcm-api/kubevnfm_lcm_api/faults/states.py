@@ -22,7 +22,6 @@ from kubevnfm_lcm_api.lifecycle.core import instance, occurrence
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
-from kubevnfm_lcm_api.notifications.domain import subscription
 from kubevnfm_lcm_api.views.instance_rows import LARGE_OF_OPERATION, claim_of
 
 FAILED: Final = ("FAILED_TEMP", "FAILED")
@@ -71,9 +70,9 @@ class FaultStates:
         except OutsideUnavailable:
             return None
 
-    async def subscription(self, subscription_id: str) -> JsonMapping | None:
-        """Return the document of a subscription; None: it was deleted. Raises StoreUnavailable."""
-        stored = await self._store.get(subscription.COLLECTION, subscription_id)
+    async def document(self, collection: str, id: str) -> JsonMapping | None:
+        """Return a document that shows the faults of its object; None: it was deleted. Raises StoreUnavailable."""
+        stored = await self._store.get(collection, id)
         return None if stored is None else stored.body
 
     # --- several --------------------------------------------------------------------------------------------------------
@@ -98,9 +97,9 @@ class FaultStates:
             if each not in stored or each in newest
         ]
 
-    async def subscriptions(self, subscription_ids: Sequence[str]) -> Mapping[str, JsonMapping]:
-        """Return the documents of subscriptions that exist. Raises StoreUnavailable."""
-        found = await self._store.get_many(subscription.COLLECTION, subscription_ids)
+    async def documents(self, collection: str, ids: Sequence[str]) -> Mapping[str, JsonMapping]:
+        """Return those of several objects, which exist. Raises StoreUnavailable."""
+        found = await self._store.get_many(collection, ids)
         return {each.id: each.body for each in found}
 
     async def _newest(

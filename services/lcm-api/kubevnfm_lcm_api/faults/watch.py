@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, get_args
 
@@ -22,10 +23,12 @@ from kubevnfm_events.lcm import InstanceDeleted, InstanceDrifted, InstanceTroubl
 from kubevnfm_events.vim import VimCredentialsExpiring, VimDeregistered, VimRegistered, VimStatusChanged
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 
+from kubevnfm_lcm_api import measurement_sources
 from kubevnfm_lcm_api.faults.alarms import Alarms, agrees
 from kubevnfm_lcm_api.faults.domain.fault import Findings, ObjectKind
 from kubevnfm_lcm_api.faults.domain.site_rules import (
@@ -33,6 +36,7 @@ from kubevnfm_lcm_api.faults.domain.site_rules import (
     ServiceState,
     VimState,
     faults_of_service,
+    faults_of_source,
     faults_of_subscription,
     faults_of_vim,
 )
@@ -40,6 +44,7 @@ from kubevnfm_lcm_api.faults.domain.vnf_rules import faults_of_vnf
 from kubevnfm_lcm_api.faults.states import FAILED, PAGE, FaultStates
 from kubevnfm_lcm_api.lifecycle.containers import trouble_marks
 from kubevnfm_lcm_api.lifecycle.core import drift, instance, occurrence
+from kubevnfm_lcm_api.measurement_sources import recently_asked
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.notifications.domain import subscription
 from kubevnfm_lcm_api.siblings import SeenService
@@ -53,6 +58,17 @@ _RECENT: Final = timedelta(days=2)
 """A round looks at the failed operations of this time: events have named those before it."""
 
 
+@dataclass(frozen=True)
+class _OfDocuments:
+    """A kind of objects whose faults are those that the document of each shows."""
+
+    collection: str
+    faults: Callable[[str, JsonMapping | None, datetime], Findings]
+    """Called with id, document (None: there is none) and the time."""
+
+
+_SUBSCRIPTIONS: Final = _OfDocuments(subscription.COLLECTION, faults_of_subscription)
+_SOURCES: Final = _OfDocuments(measurement_sources.COLLECTION, faults_of_source)
 SeenServices = Callable[[], Awaitable[Sequence[SeenService]]]
 """Returns the services as this gateway hears of them."""
 
@@ -127,14 +143,13 @@ class FaultWatch:
 
         await self._alarms.follow(vim_id, look)
 
-    async def look_at_subscription(self, subscription_id: str) -> None:
-        """Have the alarm of a subscription agree with its deliveries. Raises StoreUnavailable."""
+    async def _look_at_document(self, kind: _OfDocuments, id: str) -> None:
+        """Have the alarm of an object agree with its document. Raises StoreUnavailable."""
 
         async def look() -> Findings:
-            document = await self._states.subscription(subscription_id)
-            return faults_of_subscription(subscription_id, document, self._clock.now())
+            return kind.faults(id, await self._states.document(kind.collection, id), self._clock.now())
 
-        await self._alarms.follow(subscription_id, look)
+        await self._alarms.follow(id, look)
 
     # --- in rounds ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +170,11 @@ class FaultWatch:
             state = ServiceState(service, unwatched, self._clock.now())
             await self._alarms.follow(service.name, partial(_found, faults_of_service(state)))
         failing = {each.id async for each in self._pages(subscription.COLLECTION, Exists(FAILING_SINCE))}
-        await self._compare_subscriptions(by_kind["subscription"] | failing)
+        await self._compare_documents(_SUBSCRIPTIONS, by_kind["subscription"] | failing)
+        silent = {
+            each.id async for each in self._pages(measurement_sources.COLLECTION, recently_asked(self._clock.now()))
+        }
+        await self._compare_documents(_SOURCES, by_kind["source"] | silent)
         away: set[str] = set()
         unknown: OutsideUnavailable | None = None
         try:
@@ -183,13 +202,13 @@ class FaultWatch:
                 if instance_id not in agreeing:
                     await self.look_at_vnf(instance_id)
 
-    async def _compare_subscriptions(self, subscription_ids: set[str]) -> None:
-        for page in _paged(subscription_ids):
+    async def _compare_documents(self, kind: _OfDocuments, ids: set[str]) -> None:
+        for page in _paged(ids):
             known = await self._alarms.open_of_each(page)
-            documents, now = await self._states.subscriptions(page), self._clock.now()
+            documents, now = await self._states.documents(kind.collection, page), self._clock.now()
             for each in page:
-                if not agrees(known[each], faults_of_subscription(each, documents.get(each), now)):
-                    await self.look_at_subscription(each)
+                if not agrees(known[each], kind.faults(each, documents.get(each), now)):
+                    await self._look_at_document(kind, each)
 
     async def _compare_vims(self, alarmed: set[str], watches: WatchReport | None) -> set[str]:
         """Compare VIMs that have a fault, or an alarm; return those that cannot be used. Raises OutsideUnavailable."""

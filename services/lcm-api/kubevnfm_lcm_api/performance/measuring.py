@@ -14,6 +14,7 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.performance import ObjectType
 from kubevnfm_store.port import DocumentStore
 
+from kubevnfm_lcm_api.measurement_sources import SourceStates
 from kubevnfm_lcm_api.performance.domain.measured_objects import Measured, measured
 from kubevnfm_lcm_api.performance.domain.metrics import OF_POINTS, Metric, Wanted
 from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, Measurer, MeasurerUnavailable
@@ -61,12 +62,13 @@ class Measuring:
 
     store: DocumentStore
     sources: Sources
+    states: SourceStates
     scrape_s: float
 
     async def values(self, objects: Objects, internal: JsonMapping, times: Sequence[datetime], step_s: int) -> Values:
         """Return the values at these times, each over the ``step_s`` before it, which is their distance as well.
 
-        ``internal``: names the measurers. Raises MeasurerUnavailable.
+        ``internal``: names the measurers. Raises MeasurerUnavailable, StoreUnavailable.
         """
         infos = await read_instances(self.store, objects.instance_ids)
         values = Values(exist=bool(infos))
@@ -82,8 +84,13 @@ class Measuring:
             except (MeasurerUnavailable, MeasurementRefused) as error:
                 failure = error
                 self.sources.failed(address, error)
+                if isinstance(error, MeasurerUnavailable):
+                    await self.states.failed(address, str(error))
+                else:
+                    await self.states.answered(address)
             else:
                 self.sources.answered(address)
+                await self.states.answered(address)
                 return values
         if isinstance(failure, MeasurerUnavailable):
             raise failure

@@ -12,12 +12,12 @@ from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
 
+from kubevnfm_lcm_api.measurement_sources import SITE, shown_address
 from kubevnfm_lcm_api.performance.domain.monitoring import Monitoring
 from kubevnfm_lcm_api.performance.domain.ports import Measurer, MeasurerUnavailable
 
 log = structlog.get_logger()
 
-SITE: Final = "site"
 _MOST_OUTAGES: Final = 1000
 
 
@@ -62,7 +62,7 @@ class Sources:
         """Note that one answers: the end of an outage has a line in the log."""
         if address in self._away:
             del self._away[address]
-            log.info("prometheus_answers_again", address=_shown(address))
+            log.info("prometheus_answers_again", address=shown_address(address))
 
     def failed(self, address: str, error: VnfmError) -> None:
         """Note that one does not answer: the beginning of an outage has a line in the log."""
@@ -71,11 +71,6 @@ class Sources:
                 del self._away[next(iter(self._away))]
             self._away[address] = None
             if isinstance(error, MeasurerUnavailable):
-                log.warning("prometheus_does_not_answer", address=_shown(address), reason=str(error))
+                log.warning("prometheus_does_not_answer", address=shown_address(address), reason=str(error))
             else:
-                log.warning("prometheus_refuses_query", address=_shown(address), reason=str(error))
-
-
-def _shown(address: str) -> str:
-    """Return an address without its path: beside one Prometheus another one may be at the same host."""
-    return urlsplit(address).netloc or address
+                log.warning("prometheus_refuses_query", address=shown_address(address), reason=str(error))

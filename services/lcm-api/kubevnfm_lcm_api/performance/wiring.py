@@ -21,7 +21,9 @@ from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api import measurement_sources
 from kubevnfm_lcm_api.due import DUE, DueWork
+from kubevnfm_lcm_api.measurement_sources import SourceStates
 from kubevnfm_lcm_api.notifications.own_callbacks import OwnCallbacks
 from kubevnfm_lcm_api.performance import job_record, threshold_record
 from kubevnfm_lcm_api.performance.adapters.prometheus import PrometheusApi
@@ -47,6 +49,7 @@ INDEXES = {
         Index([DUE]),
     ],
     job_record.SAMPLES: [Index(["jobId", "at"]), Index(["at"])],
+    measurement_sources.COLLECTION: measurement_sources.INDEXES,
     threshold_record.COLLECTION: [
         Index(["createdAt"]),
         Index(["objectInstanceId", "createdAt"]),
@@ -100,7 +103,8 @@ async def performance_parts(
             site = PrometheusApi(own, settings.prometheus_url, _credentials(settings))
         sources = Sources(site, lambda url: PrometheusApi(session, url), rules)
         shared = Shared(store, clock, backends.key_ring, callbacks, sources, settings.pm_most_jobs)
-        measuring = Measuring(store, sources, settings.prometheus_scrape_s)
+        states = SourceStates(store, clock)
+        measuring = Measuring(store, sources, states, settings.prometheus_scrape_s)
         jobs_due, thresholds_due = asyncio.Event(), asyncio.Event()
         after = timedelta(seconds=settings.prometheus_delay_s)
         jobs = PmJobs(shared, after, timedelta(days=settings.pm_report_days), jobs_due.set)
@@ -115,6 +119,7 @@ async def performance_parts(
 
         async def remove_old() -> None:
             await jobs.remove_old()
+            await states.remove_old()
             await callbacks.remove_orphans(exists)
 
         async def exists(resource_id: str) -> bool:

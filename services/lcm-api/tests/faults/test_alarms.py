@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.faults.domain.site_rules import (
     ServiceState,
     VimState,
     faults_of_service,
+    faults_of_source,
     faults_of_subscription,
     faults_of_vim,
 )
@@ -36,6 +37,7 @@ from kubevnfm_lcm_api.lifecycle.containers.trouble_marks import COLLECTION as MA
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
+from kubevnfm_lcm_api.measurement_sources import COLLECTION as SOURCES
 from kubevnfm_lcm_api.siblings import SeenProcess, SeenService
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceHandle, VnfcResourceInfo
 from kubevnfm_store.port import StoreUnavailable
@@ -448,11 +450,12 @@ async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_a
         return [SeenService("vim-registry", states[0], SystemClock().now(), [])]
 
     async def all_open() -> set[str]:
-        of = ("vim-registry", subscription, instance_id, marked, "vim-1")
+        of = ("vim-registry", subscription, instance_id, marked, "vim-1", "site")
         found = [each for name in of for one in (await alarms_of(world, name)).values() for each in one]
         return {each["faultType"] for each in found if "alarmClearedTime" not in each}
 
-    rounds, elsewhere = Rounds(world, world.vims, services), {"service-away", "callbacks-failing"}
+    rounds = Rounds(world, world.vims, services)
+    elsewhere = {"service-away", "callbacks-failing", "measurement-source-away"}
     of_vnf = {"resources-drifted", "workload-troubled"}
     await rounds.look()
     assert await all_open() == {"service-away", EXPIRING}
@@ -460,6 +463,8 @@ async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_a
     await world.store.update(INSTANCES, instance_id, {"metadata": {KEY: drift}})
     await world.store.insert(MARKS, marked, {"id": marked, "text": "Pod web: it waits", "since": since})
     await world.store.update("subscriptions", subscription, {"failingSince": since})
+    source = {"address": "site", "source": "site", "since": since, "reason": "it did not answer in time"}
+    await world.store.insert(SOURCES, "site", {**source, "failedAt": rfc3339(SystemClock().now())})
     vim.update(status="UNREACHABLE", status_reason="Keystone: connection refused")
     with pytest.raises(OutsideUnavailable):
         await Rounds(world, Away(), services).look()
@@ -471,6 +476,7 @@ async def test_a_round_finds_what_no_event_has_said_also_while_vim_registry_is_a
     await world.store.update(INSTANCES, instance_id, {"metadata": {}})
     await world.store.delete(MARKS, marked)
     await world.store.update("subscriptions", subscription, {"failingSince": None})
+    await world.store.delete(SOURCES, "site")
     vim.update(status="ACTIVE", days_left=None)
     await rounds.look()
     assert await all_open() == set()
@@ -601,6 +607,29 @@ async def test_access_data_that_end_soon_are_a_fault_that_grows(world: World, da
     )
     assert {each.since for each in found} <= {"2029-12-26T00:00:00.000Z"}, "it began 14 days before their end"
     assert faults_of_vim(of_vim(None)).faults == ()
+
+
+def test_a_prometheus_that_does_not_answer_for_a_minute_is_a_fault_while_it_is_asked() -> None:
+    """API-184."""
+    since, asked = rfc3339(NOW - timedelta(seconds=60)), rfc3339(NOW)
+    document = {
+        "address": "prometheus:9090",
+        "source": "named",
+        "since": since,
+        "failedAt": asked,
+        "reason": "connection refused",
+    }
+    (fault,) = faults_of_source("p", document, NOW).faults
+    assert (fault.type, fault.since) == ("measurement-source-away", since)
+    assert fault.details == (
+        "The Prometheus at prometheus:9090 does not answer: PM jobs and thresholds wait for it.",
+        "Connection refused.",
+    )
+    (of_site,) = faults_of_source("site", {**document, "source": "site"}, NOW).faults
+    assert "of the setting prometheus_url" in of_site.details[0]
+    assert not faults_of_source("p", document, NOW - timedelta(seconds=1)).faults
+    assert not faults_of_source("p", document, NOW + timedelta(minutes=15)).faults
+    assert not faults_of_source("p", None, NOW).faults
 
 
 def test_a_subscriber_that_fails_for_a_minute_is_a_fault() -> None:

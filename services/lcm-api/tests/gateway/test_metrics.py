@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.measurement_sources import SourceStates
 from kubevnfm_store.query import Exists, Query
 from patience import until_true
 from servers.subscriber import Subscriber
@@ -31,6 +33,7 @@ async def lines(world: World) -> set[str]:
 async def test_operations_are_counted_by_outcome_and_cause_and_steps_by_kind(world: World) -> None:
     for state in ("COMPLETED", "FAILED", "ROLLED_BACK", "PROCESSING"):
         await world.an_operation_in(state)
+    await SourceStates(world.store, SystemClock()).failed("http://prometheus:9090", "no route")
     shown = await lines(world)
     of = 'operation="INSTANTIATE"'
     assert {
@@ -49,6 +52,8 @@ async def test_operations_are_counted_by_outcome_and_cause_and_steps_by_kind(wor
         "kubevnfm_vnf_instances_drifted 0.0",
         'kubevnfm_vnf_packages{state="ONBOARDED"} 1.0',
         'kubevnfm_alarms_open{severity="CRITICAL"} 0.0',
+        'kubevnfm_measurement_sources_away{source="named"} 1.0',
+        'kubevnfm_measurement_sources_away{source="site"} 0.0',
     } <= shown
     # The table of causes decides which: "no host" of Heat has a row.
     causes = [re.findall(r'cause="([^"]+)",.*outcome="(\w+)"\} (\S+)', line) for line in shown]

@@ -15,10 +15,12 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_lcm_api.due import CLAIM, DUE, NEVER, DueWork
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.measurement_sources import COLLECTION as SOURCES
+from kubevnfm_lcm_api.measurement_sources import UNASKED_AFTER, SourceStates
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as CALLBACKS
 from kubevnfm_lcm_api.performance import job_work, jobs, measuring, thresholds
 from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
-from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
+from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
 from kubevnfm_lcm_api.performance.http.views import ShownRevision
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
@@ -240,12 +242,71 @@ async def test_a_measurer_that_hangs_leaves_time_for_the_next_one(
     hanging: Any = Hangs()
     answers = {"http://hangs": hanging, "http://answers": world.measurer}
     sources = Sources(None, answers.__getitem__, AddressRules())
-    asking = measuring.Measuring(world.store, sources, 1.0)
+    asking = measuring.Measuring(world.store, sources, SourceStates(world.store, world.clock), 1.0)
     objects = measuring.Objects("Vnfc", [INSTANCE], (), wanted_metrics("Vnfc", [METRIC], [], [INSTANCE]))
     found = await asking.values(objects, {"sources": list(answers)}, [BEGIN], 10)
     assert found.by_time[0]
     with pytest.raises(MeasurerUnavailable, match="took longer than"):
         await asking.values(objects, {"sources": ["http://hangs"]}, [BEGIN], 10)
+
+
+async def test_a_measurer_that_is_away_is_noted_until_any_gateway_has_an_answer(world: PerformanceWorld) -> None:
+    """API-206: with the beginning of the outage and its last reason, and written twice a minute at most."""
+    job = await world.job()
+
+    async def noted() -> list[Any]:
+        return [each.body for each in await world.all(SOURCES)]
+
+    world.clock.advance(11)
+    begin = world.clock.now()
+    world.measurer.is_away = True
+    await world.measure(job.id)
+    first = {
+        "address": "site",
+        "source": "site",
+        "since": rfc3339(begin),
+        "reason": "Prometheus: it did not answer in time",
+    }
+    assert await noted() == [{**first, "failedAt": rfc3339(begin)}]
+    world.clock.advance(29)
+    await world.measure(job.id)
+    assert await noted() == [{**first, "failedAt": rfc3339(begin)}]
+    world.clock.advance(1)
+    last = world.clock.now()
+    await world.measure(job.id)
+    assert await noted() == [{**first, "failedAt": rfc3339(last)}]
+    other = SourceStates(world.store, world.clock)
+    await other.answered("site")
+    assert await noted() == []
+    world.clock.advance(30)
+    again = world.clock.now()
+    await world.measure(job.id)
+    world.measurer.is_away = False
+    await world.measure(job.id)
+    assert await noted() == []
+    await other.failed("http://prometheus:9090/one", "no route")
+    await other.failed("http://prometheus:9090/two", "no route")
+    assert {(each["address"], each["source"], each["since"]) for each in await noted()} == {
+        ("prometheus:9090", "named", rfc3339(again))
+    }
+    assert len(await noted()) == 2
+    world.clock.advance(UNASKED_AFTER.total_seconds() + 1)
+    await other.failed("http://prometheus:9090/two", "no route")
+    await other.remove_old()
+    assert len(await noted()) == 1, "no job asks the other one any more"
+
+
+async def test_a_measurer_that_refuses_is_not_away(world: PerformanceWorld) -> None:
+    """API-206."""
+    job = await world.job()
+    world.clock.advance(11)
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise MeasurementRefused("Prometheus: it answered 422")
+
+    world.measurer.query_range = refuse  # type: ignore[method-assign]
+    await world.measure(job.id)
+    assert await world.all(SOURCES) == []
 
 
 def test_an_outage_is_said_after_those_of_many_other_addresses() -> None:

@@ -19,6 +19,7 @@ FaultType = Literal[
     "credentials-expiring",
     "disk-low",
     "machine-lost",
+    "measurement-source-away",
     "node-not-ready",
     "operation-failed",
     "quorum-at-risk",
@@ -30,7 +31,7 @@ FaultType = Literal[
     "workload-troubled",
 ]
 """An alarm's ``faultType``: stable."""
-ObjectKind = Literal["vnf", "vim", "subscription", "service"]
+ObjectKind = Literal["vnf", "vim", "subscription", "service", "source"]
 _NO_FACTS: Final = VnfFacts()
 
 

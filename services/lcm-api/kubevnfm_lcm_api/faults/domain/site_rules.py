@@ -16,6 +16,7 @@ from kubevnfm_secrets import shown_url
 from kubevnfm_sol.faults import EventType, PerceivedSeverity
 
 from kubevnfm_lcm_api.faults.domain.fault import Fault, FaultType, Findings, ManagedObject
+from kubevnfm_lcm_api.measurement_sources import AWAY_FOR, FAILED_AT, SITE, UNASKED_AFTER
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.siblings import SeenProcess, SeenService
 from kubevnfm_lcm_api.views.causes.finding import fitting
@@ -164,6 +165,33 @@ def faults_of_subscription(subscription_id: str, document: JsonMapping | None, n
     return Findings(
         about,
         [Fault("callbacks-failing", "MINOR", "COMMUNICATIONS_ALARM", "subscriber-away", details, since)],
+    )
+
+
+def faults_of_source(source_id: str, document: JsonMapping | None, now: datetime) -> Findings:
+    """Return the fault of a Prometheus that does not answer; None: it answers."""
+    about = ManagedObject("source", source_id)
+    if document is None or now - datetime.fromisoformat(document[FAILED_AT]) >= UNASKED_AFTER:
+        return Findings(about)
+    if now - datetime.fromisoformat(document["since"]) < AWAY_FOR:
+        return Findings(about)
+    which = "of the setting prometheus_url" if document["source"] == SITE else f"at {document['address']}"
+    details = (
+        f"The Prometheus {which} does not answer: PM jobs and thresholds wait for it.",
+        sentence(document["reason"]),
+    )
+    return Findings(
+        about,
+        [
+            Fault(
+                "measurement-source-away",
+                "MAJOR",
+                "COMMUNICATIONS_ALARM",
+                "measurement-source-away",
+                details,
+                document["since"],
+            )
+        ],
     )
 
 
