@@ -87,7 +87,7 @@ test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in one proces
 	@$(PYTEST) tests/e2e
 
 test-openstack: samples ## Runs the end-to-end tests of machines against a real OpenStack: CLOUD=NAME is its entry in clouds.yaml
-	@KUBEVNFM_E2E_CLOUD=$(CLOUD) $(PYTEST) --timeout 3600 $(addprefix tests/e2e/,test_vm.py test_operations.py test_ports.py test_scripts.py test_many_at_once.py test_vims.py test_drift.py test_faults.py)
+	@KUBEVNFM_E2E_CLOUD=$(CLOUD) $(PYTEST) --timeout 3600 $(addprefix tests/e2e/,test_vm.py test_operations.py test_ports.py test_scripts.py test_many_at_once.py test_vims.py test_drift.py test_faults.py test_automatic_operations.py)
 
 test-machines: samples ## Runs sequences of clusters on real machines, which it installs: MACHINES=FILE names them, ARGS="-k TEST" takes one; docs/real-machines.md
 	@test -n "$(MACHINES)" || { echo "MACHINES=FILE expected; docs/real-machines.md says what the file has" >&2; exit 2; }

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from callers.automatic import actions_of, ended, operations_of
 from callers.user import User, sample_body
 from clouds.cloud_faults import CloudFaults
 from clouds.lab_process import LabControl
 from clouds.machine_vnfs import machines, servers_of
-from patience import until
 from real import alertmanager
+from real.real_cloud import REAL_CLOUD
 from servers.wirings import GIVEN_URL
 
 pytestmark = pytest.mark.skipif(GIVEN_URL is not None, reason="a given installation has pauses of its own")
-
-
-async def actions_of(user: User, instance_id: str) -> list[dict[str, Any]]:
-    """Return the automatic actions of an instance, as they are listed: open ones first, then the newest first."""
-    listed = await user.call("GET", f"/kubevnfm/v1/automatic-actions?vnfInstanceId={instance_id}")
-    return list(listed.must(200).json["items"])
-
-
-async def ended(user: User, instance_id: str, *, count: int) -> list[dict[str, Any]]:
-    """Wait until the instance has had so many automatic actions, and none is left open."""
-
-    async def found() -> list[dict[str, Any]] | None:
-        actions = await actions_of(user, instance_id)
-        assert len(actions) <= count, actions
-        is_over = len(actions) == count and all("endedAt" in each for each in actions)
-        return actions if is_over else None
-
-    return await until(found)
-
-
-async def operations_of(user: User, instance_id: str, operation: str) -> list[dict[str, Any]]:
-    filtered = f"filter=(eq,vnfInstanceId,{instance_id});(eq,operation,{operation})"
-    return list((await user.lcm("GET", f"/vnf_lcm_op_occs?{filtered}")).must(200).json)
 
 
 async def test_a_lost_machine_is_replaced_once_without_a_person(user: User, lab: LabControl) -> None:
@@ -78,6 +54,7 @@ async def test_a_lost_machine_is_replaced_once_without_a_person(user: User, lab:
     await user.terminate(instance_id)
 
 
+@pytest.mark.skipif(REAL_CLOUD is not None, reason="clusters are installed on `make test-machines`")
 async def test_alerts_of_a_monitoring_system_scale_a_cnf_up_to_its_maximum(user: User, lab: LabControl) -> None:
     """API-227, API-237."""
     cluster_id = await user.create(await user.sample("cluster"))

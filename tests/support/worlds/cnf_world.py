@@ -25,9 +25,11 @@ def of_pods(kind: type[E], count: int, **known: Any) -> E:
     return kind(namespace="default", objects=OBJECTS, pods=tuple(pods), **known)
 
 
-async def deployed(world: World, *objects: ObjectFacts, content: bytes | None = None) -> str:
+async def deployed(
+    world: World, *objects: ObjectFacts, content: bytes | None = None, pods: int = 2, **request: Any
+) -> str:
     """Return the sample CNF, INSTANTIATED with two pods of a Deployment, or with these objects."""
-    applied = of_pods(ObjectsApplied, 2)
+    applied = of_pods(ObjectsApplied, pods)
     world.twins.answers[APPLY] = applied.model_copy(update={"objects": objects}) if objects else applied
     if content is None:
         await world.sample("cnf")
@@ -36,5 +38,6 @@ async def deployed(world: World, *objects: ObjectFacts, content: bytes | None = 
     world.vims.add("k8s", "kubernetes")
     instance_id = await world.create("cnf")
     vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
-    await world.reached(await world.instantiate(instance_id, "cnf", vimConnectionInfo=vims), "COMPLETED")
+    asked = await world.instantiate(instance_id, "cnf", vimConnectionInfo=vims, **request)
+    await world.reached(asked, "COMPLETED")
     return instance_id

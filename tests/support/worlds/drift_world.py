@@ -12,7 +12,7 @@ from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import InstanceDrifted
 from kubevnfm_events.objects import CompareObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
 from kubevnfm_events.stacks import CompareStacks, StackDrift, StackFinding, StacksCompared
-from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
@@ -96,14 +96,14 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched_world(folder: Path) -> AsyncIterator[Watched]:
+async def watched_world(folder: Path, *, clock: Clock | None = None) -> AsyncIterator[Watched]:
     """Yield a world whose VIM of the sample vm is ACTIVE."""
+    clock = clock or SystemClock()
     async with (
-        lcm_world(folder) as world,
+        lcm_world(folder, clock=clock) as world,
         OutboxRelay(world.store, world.bus, collections=["vnf_instances"]) as relay,
     ):
         world.vims.records["vim-1"]["status"] = "ACTIVE"
-        clock = SystemClock()
         watch = DriftWatch(
             store=world.store, outbox=Outbox(world.store, relay, RING), questions=Questions(world.bus, clock, 60.0),
             vims=world.vims, suspensions=RegionSuspensions(world.regions), ring=RING, clock=clock,

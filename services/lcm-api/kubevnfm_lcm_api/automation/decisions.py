@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.automation.domain.action import (
     HEAL_KEY,
     MOST_TRIGGERS,
     PENDING,
+    REPAIR_KEY,
     Action,
     ActionInternals,
     AskedBy,
@@ -33,6 +34,7 @@ from kubevnfm_lcm_api.automation.settings import AutomationSettings
 from kubevnfm_lcm_api.automation.stored_actions import StoredActions
 from kubevnfm_lcm_api.automation.work import ActionWork
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import wrong_state
+from kubevnfm_lcm_api.lifecycle.core.drift import lost_workloads
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, SCALE
 from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc, resource_ids
@@ -92,17 +94,24 @@ class AutomaticOperations:
     async def heal_after_alarm(self, instance_id: str, resource_id: str | None, trigger: Trigger) -> None:
         """Store that an alarm of kubevnfm itself asks for a heal, if it lasts.
 
-        ``resource_id``: the machine or pod; None: those that have a problem when the heal is due. Raises as `heal`.
+        ``resource_id``: the machine, pod or workload; None: the pods that have a problem when the heal is due. Raises as `heal`.
         """
         record = await self._allowed(instance_id, HEAL)
         info = record.vnf.instantiated_vnf_info
         resources = resource_by_vnfc(info) if info is not None else {}
         # The last name of a resource is that of vnfcInfo, where it has one.
         vnfc_by_resource = {resource: vnfc for vnfc, resource in resources.items()}
-        if resource_id is not None and resource_id not in vnfc_by_resource:
-            raise InvalidInput("rootCauseFaultyResource", f"the VNF has no VNFC with the resource {resource_id}")
-        asked = self._asked(trigger, () if resource_id is None else (vnfc_by_resource[resource_id],))
-        await self._store(_Wanted(record, ALARM_KEY, asked), after_s=self._rules.automatic_heal_after_s)
+        key, vnfc_ids = ALARM_KEY, tuple[str, ...]()
+        if resource_id in {each.uid for each in lost_workloads(record)}:
+            key = REPAIR_KEY
+        elif resource_id in vnfc_by_resource:
+            vnfc_ids = (vnfc_by_resource[resource_id],)
+        elif resource_id is not None:
+            raise InvalidInput(
+                "rootCauseFaultyResource", f"the VNF has no VNFC or workload with the resource {resource_id}"
+            )
+        wanted = _Wanted(record, key, self._asked(trigger, vnfc_ids))
+        await self._store(wanted, after_s=self._rules.automatic_heal_after_s)
 
     async def scale(self, instance_id: str, aspect_id: str, direction: Direction, trigger: Trigger) -> None:
         """Store that an aspect is to be scaled by one step. Raises as `heal`, with InvalidInput for an unknown aspect."""
@@ -231,7 +240,7 @@ class AutomaticOperations:
         internal = action.internal
         joined = action.model_copy(update={"triggers": (*action.triggers, wanted.asked)})
         until = internal.collects_until
-        if wanted.key == ALARM_KEY:
+        if wanted.key in {ALARM_KEY, REPAIR_KEY}:
             latest = moment(action.created_at) + timedelta(seconds=_MOST_EXTENSIONS * after_s)
             until = max(until, rfc3339(min(self._clock.now() + timedelta(seconds=after_s), latest)))
         return joined.with_internal(facts=(*internal.facts, wanted.fact), collects_until=until)

@@ -22,7 +22,7 @@ from kubevnfm_kit.outages import unless_said
 from kubevnfm_sol.lcm import HealVnfRequest, ScaleVnfRequest
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 
-from kubevnfm_lcm_api.automation.domain.action import PENDING, Action, moment, opposite_of
+from kubevnfm_lcm_api.automation.domain.action import PENDING, REPAIR_KEY, Action, moment, opposite_of
 from kubevnfm_lcm_api.automation.domain.ports import OpenAlarms, TroubledVnfcs
 from kubevnfm_lcm_api.automation.domain.rules import (
     HOUR,
@@ -255,7 +255,7 @@ class ActionWork:
         for trigger in action.triggers:
             if trigger.kind == "alarm" and (why := await self._alarms.why_not(trigger.id)) is not None:
                 gone[trigger.id] = why
-            elif not trigger.vnfc_ids:
+            elif not trigger.vnfc_ids and action.internal.key != REPAIR_KEY:
                 named[trigger.id] = tuple(await self._troubled.in_trouble(action.vnf_instance_id))
         return named, gone
 
@@ -308,7 +308,9 @@ class ActionWork:
 
 
 def _has_lost_workload(action: Action, record: InstanceRecord) -> bool:
-    """Return whether a workload of containers was found deleted that a VNFC of a heal belongs to."""
+    """Return whether a workload of containers was found deleted that a heal, or a VNFC of it, is about."""
+    if action.internal.key == REPAIR_KEY:
+        return True
     drift, info = drift_of(record.vnf.metadata), record.vnf.instantiated_vnf_info
     if drift is None or info is None or record.release is None or record.internals.workload is not None:
         return False

@@ -72,9 +72,15 @@ async def find_page(
         if len(found) > asked.limit:
             number_of_last, last = found[asked.limit - 1]
             after = (number_of_last, _value(last, parts[number_of_last].sort), last.id)
-            return Found([each for _, each in found[: asked.limit]], after)
+            return Found(_newest([each for _, each in found[: asked.limit]]), after)
         behind = None
-    return Found([each for _, each in found], None)
+    return Found(_newest([each for _, each in found]), None)
+
+
+def _newest(found: Sequence[Stored]) -> Sequence[Stored]:
+    """Return each document once: one that changed between two queries of a page matched both."""
+    newest = {each.id: each for each in sorted(found, key=lambda each: each.revision)}
+    return found if len(newest) == len(found) else [each for each in found if newest[each.id] is each]
 
 
 async def find_named(store: DocumentStore, collection: str, parts: Sequence[Part], asked: PageRequest) -> Found:

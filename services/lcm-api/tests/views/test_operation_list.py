@@ -67,6 +67,24 @@ async def test_open_operations_come_first_and_in_each_group_the_newest(world: Wo
         assert failed["id"] not in await listed(world, query), query
 
 
+async def test_what_ends_between_two_queries_of_a_page_is_listed_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Open operations and those that have ended are read one after the other."""
+    older, ending = [await world.an_operation_in(state) for state in ("COMPLETED", "PROCESSING")]
+    find = world.store.find
+
+    async def end_meanwhile(collection: str, query: Query) -> Sequence[Stored]:
+        found = await find(collection, query)
+        if collection == "vnf_lcm_op_occs" and ending in {each.id for each in found}:
+            await world.store.update(collection, ending, {"operationState": "COMPLETED"})
+        return found
+
+    monkeypatch.setattr(world.store, "find", end_meanwhile)
+    assert await listed(world) == [ending, older]
+    assert [each["state"] for each in (await page(world))["items"]] == ["COMPLETED"] * 2
+
+
 async def _filters(world: World, states: dict[str, str], every: list[str]) -> None:
     def in_states(*wanted: str) -> list[str]:
         return [each for each in every if states[each] in wanted]

@@ -21,6 +21,9 @@ NUMBER: Final = "internal/number"
 HEAL_KEY: Final = "HEAL"
 ALARM_KEY: Final = "HEAL/alarms"
 """The key of heals that alarms of kubevnfm itself ask for: an alarm must last for a while, and other triggers do not wait for that."""
+REPAIR_KEY: Final = "HEAL/workloads"
+"""The key of heals of workloads of containers that do not exist any more: the missing objects of the VNF are applied again. No VNFC is
+named, because the pods are removed with their workload."""
 MOST_TRIGGERS: Final = 1000
 """The most triggers of one action."""
 MANY_TRIGGERS: Final = 100
@@ -141,6 +144,8 @@ class Action(SolType):
         """The operation in words, for a person."""
         if self.operation == "SCALE":
             return f"{self.direction} of aspect {self.aspect_id} by one step"
+        if self.internal.key == REPAIR_KEY:
+            return "HEAL of the objects that are missing"
         return f"HEAL of VNFC {shown(self.vnfc_ids)}" if self.vnfc_ids else "HEAL"
 
     def with_internal(self, **changes: Any) -> Self:

@@ -12,6 +12,7 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_sol.lcm import TERMINAL, InstantiationState, OperationState
 
 from kubevnfm_lcm_api.automation.domain.action import (
+    REPAIR_KEY,
     Action,
     ActionState,
     Direction,
@@ -22,6 +23,7 @@ from kubevnfm_lcm_api.automation.domain.action import (
 )
 from kubevnfm_lcm_api.automation.domain.trigger import REPEATED, TriggerKind
 from kubevnfm_lcm_api.automation.settings import AutomationSettings
+from kubevnfm_lcm_api.lifecycle.core.drift import lost_workloads
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status_of
@@ -124,8 +126,9 @@ def next_move(at: Situation) -> Move:
     if action.operation == "HEAL":
         # Also once it is decided: another operation may have replaced them since.
         action = _with_vnfcs(at, at.record)
-        if not action.vnfc_ids:
-            why = "; ".join(dict.fromkeys(each.reason for each in action.left_out)) or "no VNFC is left"
+        if not action.vnfc_ids and not _is_repair_needed(at, at.record):
+            left = "no object is missing any more" if action.internal.key == REPAIR_KEY else "no VNFC is left"
+            why = "; ".join(dict.fromkeys(each.reason for each in action.left_out)) or left
             return _ended(_of(at, action), "NOT_DONE", f"nothing to heal: {why}")
     if (obstacle := at.running or _held_back(at)) is not None:
         return Move(waiting(_of(at, at.action), obstacle))
@@ -194,8 +197,16 @@ def _refusal(at: Situation, record: InstanceRecord) -> str | None:
     return None
 
 
+def _is_repair_needed(at: Situation, record: InstanceRecord) -> bool:
+    is_asked = any(each.id not in at.gone for each in at.action.triggers)
+    return at.action.internal.key == REPAIR_KEY and is_asked and bool(lost_workloads(record))
+
+
 def _with_vnfcs(at: Situation, record: InstanceRecord) -> Action:
     """Return a heal with the VNFCs that it includes now, and those that it leaves out."""
+    if at.action.internal.key == REPAIR_KEY:
+        gone = [LeftOut(vnfc_id="", reason=at.gone[each.id]) for each in at.action.triggers if each.id in at.gone]
+        return at.action.model_copy(update={"left_out": tuple(gone)})
     info = record.vnf.instantiated_vnf_info
     known = resource_by_vnfc(info) if info is not None else {}
     found: dict[str, str] = {}

@@ -12,13 +12,14 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.faults import FaultyResourceInfo, PerceivedSeverity
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.lcm import OperationState as S
-from kubevnfm_sol.resources import VnfcResourceInfo
+from kubevnfm_sol.resources import ResourceHandle
 
 from kubevnfm_lcm_api.faults.domain.fault import Fault, FaultType, Findings, ManagedObject
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
-from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of
+from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_of, lost_workloads
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 from kubevnfm_lcm_api.views.causes import Situation, cause_of
 from kubevnfm_lcm_api.views.causes.finding import fitting
 from kubevnfm_lcm_api.views.causes.wording import sentence
@@ -123,9 +124,25 @@ def _drifted(record: InstanceRecord, root: str | None) -> Iterator[Fault]:
         return
     info = record.vnf.instantiated_vnf_info
     vnfcs = {each.id: each for each in info.vnfc_resource_info} if info is not None else {}
-    lost = [vnfcs[each] for each in drift.vnfc_ids if each in vnfcs] if drift.state in _LOST else []
+    workloads = lost_workloads(record)
+    for workload in workloads[:_MOST_MACHINES]:
+        name = f"{workload.kind} {workload.namespace}/{workload.name}"
+        yield Fault(
+            "machine-lost",
+            "MAJOR",
+            "EQUIPMENT_ALARM",
+            "machine-lost",
+            (f"The workload of VDU {workload.vdu_id}, {name}, does not exist.", sentence(drift.reason)),
+            drift.since,
+            part=name,
+            resource=_compute(handle(workload.uid, record.release.vim_key, workload.kind)) if record.release else None,
+            root=root,
+        )
+    # The pods of a lost workload are lost with it, or soon.
+    is_of_machines = drift.state in _LOST and not workloads
+    lost = [vnfcs[each] for each in drift.vnfc_ids if each in vnfcs] if is_of_machines else []
     for vnfc in lost[:_MOST_MACHINES]:
-        text = f"The machine or workload of VNFC {vnfc.id} ({vnfc.vdu_id}) does not exist or has failed."
+        text = f"The machine of VNFC {vnfc.id} ({vnfc.vdu_id}) does not exist or has failed."
         yield Fault(
             "machine-lost",
             "MAJOR",
@@ -134,7 +151,7 @@ def _drifted(record: InstanceRecord, root: str | None) -> Iterator[Fault]:
             (text, sentence(drift.reason)),
             drift.since,
             part=vnfc.id,
-            resource=_compute(vnfc),
+            resource=_compute(vnfc.compute_resource),
             root=root,
         )
     yield from _quorum(record, drift, root)
@@ -173,8 +190,8 @@ def _quorum(record: InstanceRecord, drift: Drift, root: str | None) -> Iterator[
     yield Fault("quorum-at-risk", severity, "EQUIPMENT_ALARM", "machine-lost", (text,), drift.since, root=root)
 
 
-def _compute(vnfc: VnfcResourceInfo) -> FaultyResourceInfo:
-    return FaultyResourceInfo(faulty_resource=vnfc.compute_resource, faulty_resource_type="COMPUTE")
+def _compute(resource: ResourceHandle) -> FaultyResourceInfo:
+    return FaultyResourceInfo(faulty_resource=resource, faulty_resource_type="COMPUTE")
 
 
 def _troubled(state: VnfState, root: str | None) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ it. Operations clear it when they end; comparisons with the VIM (`lifecycle.core
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_events import Envelope
@@ -93,10 +93,25 @@ def found(record: InstanceRecord, drift: StackDrift | ObjectsDrift | None, reaso
 
 def _vnfcs_without_workload(record: InstanceRecord, drift: ObjectsDrift) -> tuple[str, ...]:
     """Return the VNFCs whose workloads are among the named objects that do not exist any more."""
-    gone = {(each.kind, each.namespace, each.name) for each in drift.objects if each.what != "changed"}
     release = record.release.release if record.release is not None else None
-    vdus = {each.vdu_id for each in _objects(record) if _names(each) in gone}
+    vdus = {each.vdu_id for each in _gone(record, drift)}
     return tuple(pod.name for pod in release.pods if pod.vdu_id in vdus) if release is not None else ()
+
+
+def _gone(record: InstanceRecord, drift: ObjectsDrift | Drift) -> Iterator[ObjectFacts]:
+    gone = {(each.kind, each.namespace, each.name) for each in drift.objects if each.what != "changed"}
+    return (each for each in _objects(record) if _names(each) in gone)
+
+
+def lost_workloads(record: InstanceRecord) -> Sequence[ObjectFacts]:
+    """Return the workloads of VDUs that were found deleted, of a VNF of containers.
+
+    Their pods are removed soon after them, so that VNFCs need not be left by which they could be known.
+    """
+    drift = drift_of(record.vnf.metadata)
+    if drift is None or record.internals.workload is not None:
+        return ()
+    return [each for each in _gone(record, drift) if each.vdu_id is not None]
 
 
 def _names(one: ObjectFacts | ObjectCount) -> tuple[str, str | None, str]:
