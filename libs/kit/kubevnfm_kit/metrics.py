@@ -90,6 +90,8 @@ class _Reading:
     read: Read
     every_s: float
     due_at: float = -math.inf
+    has_ended_well: bool = True
+    """The last time; False while it is read."""
 
 
 class Metrics:
@@ -157,31 +159,32 @@ class Metrics:
         for each in due:
             # Until it has ended well. If one hangs, the calls behind this one do not wait for it again.
             each.due_at = now + max(each.every_s, _READ_WITHIN_S + _PAUSE_S)
+            each.has_ended_well = False
         try:
             async with asyncio.timeout(_READ_WITHIN_S):
-                are_read = await asyncio.gather(*(self._one(each, now) for each in due))
+                await asyncio.gather(*(self._one(each, now) for each in due))
         except TimeoutError:
             self._outage.failed(f"no answer within {_READ_WITHIN_S:g} s")
-        else:
-            if all(are_read):
-                self._outage.answered()
+        # One that has failed is read less often than the others, which say nothing about it.
+        if all(each.has_ended_well for each in self._readings):
+            self._outage.answered()
 
-    async def _one(self, reading: _Reading, now: float) -> bool:
+    async def _one(self, reading: _Reading, now: float) -> None:
         try:
             await reading.read()
         except VnfmError as error:  # the others are shown all the same
             if not error.is_said:
                 self._outage.failed(error)
-            return False
+            return
         except Exception as error:  # the edge: a fault of one gauge must not hide all the others
             if not self._outage.is_on:
                 log.exception("metrics_not_read")
             self._outage.failed(error)
-            return False
+            return
         ended = self._monotonic()
         # Counting a large collection takes no more than its share of the time.
         reading.due_at = max(now + reading.every_s, ended + (ended - now) / _MOST_SHARE if reading.every_s else now)
-        return True
+        reading.has_ended_well = True
 
     async def _watch_event_loop(self) -> NoReturn:
         lag = self.histogram(

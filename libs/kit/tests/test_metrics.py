@@ -12,6 +12,7 @@ from kubevnfm_kit import metrics as module
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.metrics import Metrics, add_metrics, code_of, traced
+from structlog.testing import capture_logs
 
 PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,*/*;q=0.2"
 TRACE = "0123456789abcdef0123456789abcdef"
@@ -131,6 +132,29 @@ async def test_a_fault_in_one_gauge_hides_no_other(capsys: pytest.CaptureFixture
     metrics.before_reading(read)
     assert "value 7.0" in await metrics_text(metrics)
     assert "metrics_not_read" in capsys.readouterr().out
+
+
+async def test_a_fault_that_lasts_is_said_once_though_the_others_are_read_more_often() -> None:
+    time, value = Time(), 0
+    metrics = Metrics(time)
+
+    async def broken() -> None:
+        if value == 0:
+            raise KeyError("steps")
+
+    async def read() -> None:
+        pass
+
+    metrics.before_reading(broken, every_s=30.0)
+    metrics.before_reading(read)
+    with capture_logs() as lines:
+        for at_s in range(0, 120, 15):
+            time.s = float(at_s)
+            await metrics_text(metrics)
+        value = 1
+        time.s = 150.0
+        await metrics_text(metrics)
+    assert [each["event"] for each in lines] == ["metrics_not_read", "outage_began", "outage_ended"]
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, "200"), (None, "none"), (799, "other"), (10**40, "other")])
