@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from kubevnfm_kit.otlp_settings import OtlpSettings
 from kubevnfm_kit.settings import ProcessSettings, ServiceSettings
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 
@@ -95,3 +96,13 @@ def test_an_address_of_broker_or_database_that_cannot_be_read_is_refused_without
 def test_addresses_of_databases_are_accepted(url: str) -> None:
     given = _Process(internal_token=SecretStr("t"), keys=SecretStr("k"), mongo_url=SecretStr(url))
     assert given.mongo_url.get_secret_value() == url
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["http://c:99999", "http://c:abc", "http://c:0", "http://[::1", "http://a b", "http://c\n", "http://@c", "ftp://c"],
+)
+def test_the_address_of_a_service_that_no_call_can_reach_is_refused_by_the_name_of_its_setting(given: str) -> None:
+    with pytest.raises(ValidationError, match="otlp_endpoint: an http or https URL without credentials"):
+        OtlpSettings(otlp_endpoint=given)
+    assert OtlpSettings(otlp_endpoint="https://[::1]:4318/a").traces_url == "https://[::1]:4318/a/v1/traces"

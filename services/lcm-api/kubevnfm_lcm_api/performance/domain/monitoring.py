@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.nearest import no_such
+from kubevnfm_kit.service_urls import read_service_url
 from kubevnfm_secrets import mask, without_secrets
 
 _LONGEST: Final = 16_384
@@ -103,15 +103,8 @@ def _warnings(targets: list[JsonMapping]) -> Iterator[str]:
 def _root(given: Any, index: int, name: str) -> str:
     """Return the root of the API at an address."""
     place = f"{_PLACE}/{_TARGETS}[{index}]/{name}"
-    parts = None
-    try:
-        # `urlsplit` removes line ends, and leaves other characters that no address has.
-        if isinstance(given, str) and len(given) <= 2048 and given.isprintable() and " " not in given:
-            parts = urlsplit(given)
-        is_url = parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if parts is None or not is_url or parts.username is not None or parts.query or parts.fragment:
+    parts = read_service_url(given) if isinstance(given, str) and len(given) <= 2048 else None
+    if parts is None:
         raise InvalidInput(place, "an http or https URL without credentials, query and fragment expected")
     path = parts.path.removesuffix("/").removesuffix("/-/reload") if name == _RELOAD else parts.path.rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
