@@ -33,8 +33,6 @@ _FORM: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _FACT: Final = "request_id"
 _QUIET: Final = ("/health/", "/metrics")
 """Paths that are asked all the time, by monitors."""
-_CALLER_LEFT: Final = 499
-"""The status of a request whose caller did not wait for the answer; many servers write it down so."""
 
 
 def read_request_id(text: str) -> str:
@@ -75,7 +73,8 @@ async def identified(
     """
     # Several headers of the name are as none: which one its sender means is not known.
     given = request.headers.getall(HEADER, ())
-    begun_at, status = time.perf_counter(), 500
+    begun_at = time.perf_counter()
+    status: int | None = 500
     request[REQUEST_ID] = (read_request_id(given[0]) if len(given) == 1 else "") or new_id()
     with caused_by(request[REQUEST_ID]), traced_by(trace_of(request.headers)):
         try:
@@ -85,8 +84,8 @@ async def identified(
         except web.HTTPException as answer:
             status = answer.status
             raise
-        except asyncio.CancelledError:
-            status = _CALLER_LEFT
+        except asyncio.CancelledError:  # the service ends; if the caller has left, the work continues to its end
+            status = None
             raise
         finally:
             resource = request.match_info.route.resource

@@ -15,7 +15,8 @@ from kubevnfm_kit.errors import Conflict
 from kubevnfm_kit.health import add_health
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.internal import internal_app
-from kubevnfm_kit.request_ids import HEADER, present_request_id, send_request_id
+from kubevnfm_kit.request_ids import HEADER, identified, present_request_id, send_request_id
+from patience import until_true
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
@@ -108,6 +109,42 @@ async def test_streams_have_the_id_and_probes_are_debug_lines() -> None:
         ("/health/live", "debug"),
         ("/health/ready", "debug"),
     ]
+
+
+async def test_a_caller_that_leaves_is_no_end_of_the_service_and_the_end_of_the_service_no_answer() -> None:
+    has_begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: web.Request) -> web.Response:
+        has_begun.set()
+        await goes_on.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/", wait)
+    server = web.AppRunner(app, shutdown_timeout=0.01)
+    app.middlewares.append(identified)
+    await server.setup()
+    site = web.TCPSite(server, "127.0.0.1", 0)
+    await site.start()
+    port = server.addresses[0][1]
+    with capture_logs() as lines:
+
+        async def is_said() -> bool:
+            return len(lines) == 1
+
+        for is_left in (True, False):
+            has_begun.clear()
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await has_begun.wait()
+            if is_left:
+                writer.transport.abort()
+                goes_on.set()
+                await until_true(is_said)
+                goes_on.clear()
+        await server.cleanup()
+        writer.close()
+    assert [each["status"] for each in lines] == [200, None]
 
 
 async def test_what_never_reaches_an_application_has_an_id_too() -> None:

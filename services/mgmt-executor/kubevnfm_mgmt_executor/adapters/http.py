@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -20,11 +21,12 @@ def internal_api(logs: NodeLogs, *, token: str, why_no_playbooks: Callable[[], s
         response = web.StreamResponse()
         response.content_type, response.charset = "text/plain", "utf-8"
         # Streamed, because an operation runs many commands and each may have 256 kB of output.
-        await response.prepare(request)
         only = {name: request.query.get(name) for name in ("node", "task")}
-        async for part in logs.log(request.match_info["operation_id"], **only):
-            await response.write(part)
-        await response.write_eof()
+        with suppress(ConnectionResetError):  # the caller went away
+            await response.prepare(request)
+            async for part in logs.log(request.match_info["operation_id"], **only):
+                await response.write(part)
+            await response.write_eof()
         return response
 
     async def following(request: web.Request) -> web.Response:
