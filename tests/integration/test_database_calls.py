@@ -36,6 +36,7 @@ from servers.mongo_indexes import IndexUse
 from servers.mongodb import mongodb_url
 from worlds.lcm_world import RING, FragileStore, Storage, World, lcm_world
 from worlds.mongo_storage import storage_on
+from worlds.pm_documents import store_job
 
 __all__ = ["mongodb_url"]
 
@@ -310,9 +311,10 @@ async def search_everything(world: World) -> None:
         "?filter=(eq,checksum/hash,0a1b)",
     ):  # fmt: skip
         (await world.packages("GET", query)).must(200)
+    await store_job(world.store, "pm-1", instances[0])
     for path in (
         "instances", "instances?name=vm", "instances?state=INSTANTIATED", f"instances?vnfdId={package['vnfdId']}",
-        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "alarms", "alarms?state=OPEN", "alarms?severity=MAJOR&state=OPEN", "automatic-actions", "automatic-actions?state=WAITING", "automatic-actions?vnfInstanceId=x", "packages", "packages?name=v",
+        "instances?vimId=VIM_ID", "instances?problem=true", "subscriptions?problem=true", "vims", "search?q=v", "alarms", "alarms?state=OPEN", "alarms?severity=MAJOR&state=OPEN", "automatic-actions", "automatic-actions?state=WAITING", "automatic-actions?vnfInstanceId=x", "pm-jobs", "pm-jobs?vnfInstanceId=x", "pm-jobs/pm-1", "thresholds", "thresholds?vnfInstanceId=x", "packages", "packages?name=v",
         "packages?state=ONBOARDED", f"packages?vnfdId={package['vnfdId']}",
     ):  # fmt: skip
         (await world.call("GET", f"/kubevnfm/v1/{path}")).must(200)

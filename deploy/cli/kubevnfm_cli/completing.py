@@ -25,6 +25,10 @@ _OF_VNF: Final = ("instantiate", "scale", "heal", "operate", "change-package", "
 _OF_OPERATION: Final = ("retry", "rollback", "fail", "cancel", "wait", "watch", "why", "logs", "trace")
 _OF_SEVERAL: Final = ("get", "delete", "describe", "why")
 _WITH_NOUN: Final = ("get", "describe", "delete", "create")
+_IMPOSSIBLE: Final = {
+    ("create", "op"), ("create", "alarm"), ("create", "automatic-action"), ("delete", "op"), ("delete", "alarm"),
+}  # fmt: skip
+"""An operation is not created, but started by verbs of its own; an automatic action is asked for by others."""
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "config": ("view", "use-context", "set-context", "delete-context"),
     "completion": ("bash", "zsh", "fish"),
@@ -103,12 +107,7 @@ def _things(
     """Return nouns, and what there is of one: behind it as a word, or behind its slash."""
     from kubevnfm_cli.nouns import NOUNS, WORDS
 
-    # An operation is not created, but started by verbs of its own.
-    names = [
-        noun.name
-        for noun in NOUNS
-        if (verb, noun.name) not in {("create", "op"), ("create", "alarm"), ("delete", "alarm")}
-    ]
+    names = [noun.name for noun in NOUNS if (verb, noun.name) not in _IMPOSSIBLE]
     known = ("op", "vnf") if verb in _OF_OPERATION else names
     word, slash, _ = (given[0] if given else begun).partition("/")
     noun = WORDS[word].name if word in WORDS else ""

@@ -40,6 +40,7 @@ _VERSIONS: Final = {
     "/vnfpkgm/v1": "1.0.0",
     "/vnfpkgm/v2": "2.4.0",
     "/vnffm/v1": "1.5.0",
+    "/vnfpm/v2": "2.2.0",
 }
 
 Query = Mapping[str, str | Sequence[str] | None]

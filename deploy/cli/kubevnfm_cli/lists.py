@@ -11,7 +11,7 @@ from kubevnfm_cli.faults import Fault, Refused, UsageFault
 from kubevnfm_cli.gateway import Gateway
 from kubevnfm_cli.json_types import JsonObject, objects
 from kubevnfm_cli.names import nearest
-from kubevnfm_cli.nouns import WORDS, Noun
+from kubevnfm_cli.nouns import WORDS, Noun, nameless
 from kubevnfm_cli.terminal import printable
 
 MOST: Final = 1000
@@ -121,7 +121,7 @@ def resolve(gateway: Gateway, noun: Noun, text: str, *, least: int = LEAST) -> s
     found = exact or (begins if len(text) >= least else {})
     if not found:
         short = f" (at least {least} characters of it)" if len(text) < least else ""
-        named = f"the name {printable(text)}, or " if noun.name not in ("op", "sub", "alarm") else ""
+        named = f"the name {printable(text)}, or " if noun.name_of is not nameless else ""
         begun = "an id that begins so" if named else f"an id that begins with {printable(text)}"
         way = _near(gateway, noun, text) or f"; kubevnfm get {noun.name} lists what there is"
         raise Refused(404, f"no {noun.name} has {named}{begun}{short}{way}")

@@ -98,6 +98,12 @@ def duration(seconds: float) -> str:
     return f"{whole}s"
 
 
+def _period(seconds: object) -> str | None:
+    """Return a number of seconds of the wire for people."""
+    found = number(seconds)
+    return None if found is None else duration(found).replace(".0s", "s")
+
+
 def either(*names: str) -> Callable[[JsonObject], Any]:
     """Return what reads the first attribute that is there: SOL003 and our own views differ in some names."""
     return lambda one: next((one[name] for name in names if one.get(name) not in (None, "")), None)
@@ -153,8 +159,35 @@ def _object_of_alarm(one: JsonObject) -> str:
     return f"{one['objectKind']}/{name}" if one.get("objectKind") else str(name)
 
 
+def _action(one: JsonObject) -> object:
+    """Return what an automatic action does: ``HEAL``, ``SCALE_OUT web``."""
+    words = (one.get("direction") or one.get("operation"), one.get("aspectId"))
+    return " ".join(str(word) for word in words if word)
+
+
+def _measured_vnfs(one: JsonObject) -> object:
+    """Return the first VNF that a PM job measures, and how many further ones."""
+    ids = one.get("vnfInstanceIds")
+    first, *others = ids if isinstance(ids, list) and ids else [one.get("vnfInstanceId")]
+    name = one.get("vnfInstanceName") or first
+    return f"{name} and {len(others)} more" if others else name
+
+
+def _automation(one: JsonObject) -> str | None:
+    """Return what the crossing of a threshold asks for."""
+    asked = one.get("automation")
+    if not isinstance(asked, dict):
+        return None
+    words = [f"{side} {asked[key]}" for key, side in (("onUp", "up:"), ("onDown", "down:")) if asked.get(key)]
+    return ", ".join([*words, *([f"aspect {asked['aspectId']}"] if asked.get("aspectId") else [])])
+
+
 def _is_acknowledged(one: JsonObject) -> str:
     return "yes" if one.get("ackState") == "ACKNOWLEDGED" else "no"
+
+
+def nameless(_: JsonObject) -> None:
+    """Say that things of a kind have no names."""
 
 
 _ID: Final = Column("ID", value_at("id"))
@@ -207,7 +240,7 @@ _OP: Final = Noun(
             Column("WHY", _why),
         ),
     ),
-    lambda one: None,
+    nameless,
     searched_as="operation",
     id_in_events="operationid",
 )
@@ -366,12 +399,12 @@ _SUB: Final = Noun(
             Column("WHY", value_at("text")),
         ),
     ),
-    lambda one: None,
+    nameless,
     api_path="/vnflcm/v2/subscriptions",
     searched_as="subscription",
     has_events=False,
 )
-_ALARM: Final = Noun(
+ALARM: Final = Noun(
     "alarm",
     ("alarms",),
     "Alarms",
@@ -394,11 +427,101 @@ _ALARM: Final = Noun(
             Column("WHY", value_at("text")),
         ),
     ),
-    lambda one: None,
+    nameless,
     one_path="/vnffm/v1/alarms",
     searched_as="alarm",
 )
-NOUNS: Final = (_VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB, _ALARM)
+_JOB: Final = Noun(
+    "pmjob",
+    ("pmjobs", "pm-job", "pm-jobs"),
+    "PM jobs",
+    "/kubevnfm/v1/pm-jobs",
+    Table(
+        "pmjob",
+        (
+            _ID,
+            Column("STATE", value_at("state"), is_state=True),
+            Column("VNF", _measured_vnfs),
+            Column("OF", value_at("objectType")),
+            Column("METRICS", value_at("performanceMetric")),
+            Column("EVERY", lambda one: _period(one.get("collectionPeriod"))),
+            Column("REPORTS", value_at("reportCount")),
+            age("LAST REPORT", "lastReport", "readyTime"),
+            age("AGE", "createdAt"),
+            Column("REPORT EVERY", lambda one: _period(one.get("reportingPeriod")), is_wide=True),
+            Column("UNTIL", value_at("reportingBoundary"), is_wide=True),
+            Column("PARTS", value_at("subObjectInstanceIds"), is_wide=True),
+            Column("VNF IDS", value_at("vnfInstanceIds"), is_wide=True),
+            Column("CALLBACK", value_at("callbackUri"), is_wide=True),
+            Column("WHY", value_at("text")),
+        ),
+    ),
+    nameless,
+    api_path="/vnfpm/v2/pm_jobs",
+    searched_as="pm-job",
+    has_events=False,
+)
+_THRESHOLD: Final = Noun(
+    "threshold",
+    ("thresholds",),
+    "Thresholds",
+    "/kubevnfm/v1/thresholds",
+    Table(
+        "threshold",
+        (
+            _ID,
+            Column("STATE", value_at("state"), is_state=True),
+            Column("SIDE", value_at("side"), is_state=True),
+            Column("VNF", _measured_vnfs),
+            Column("OF", value_at("objectType")),
+            Column("METRIC", value_at("performanceMetric")),
+            Column("VALUE", value_at("thresholdValue")),
+            Column("HYSTERESIS", value_at("hysteresis")),
+            Column("CROSSED", value_at("crossings")),
+            Column("ASKS FOR", _automation),
+            age("AGE", "createdAt"),
+            Column("ABOVE", value_at("up"), is_wide=True),
+            Column("BELOW", value_at("down"), is_wide=True),
+            Column("PARTS", value_at("subObjectInstanceIds"), is_wide=True),
+            Column("VNF ID", value_at("vnfInstanceId"), is_wide=True),
+            Column("CALLBACK", value_at("callbackUri"), is_wide=True),
+            Column("WHY", value_at("text")),
+        ),
+    ),
+    nameless,
+    api_path="/vnfpm/v2/thresholds",
+    searched_as="threshold",
+    has_events=False,
+)
+ACTION: Final = Noun(
+    "automatic-action",
+    ("automatic-actions", "action", "actions"),
+    "Automatic actions",
+    "/kubevnfm/v1/automatic-actions",
+    Table(
+        "automatic-action",
+        (
+            _ID,
+            Column("STATE", value_at("state"), is_state=True),
+            Column("ACTION", _action),
+            Column("VNF", either("vnfInstanceName", "vnfInstanceId")),
+            age("SINCE", "stateSince"),
+            Column("ASKED FOR", value_at("text")),
+            Column("OPERATION", value_at("operationState"), is_state=True),
+            age("AGE", "createdAt", is_wide=True),
+            Column("OPERATION ID", value_at("operationId"), is_wide=True),
+            Column("VNFCS", value_at("vnfcIds"), is_wide=True),
+            Column("VNF ID", value_at("vnfInstanceId"), is_wide=True),
+            Column("WHY", lambda one: one.get("reason") or part(one, "waiting", "text")),
+        ),
+    ),
+    nameless,
+    searched_as="automatic-action",
+    has_events=False,
+)
+NOUNS: Final = (
+    _VNF, _OP, _PKG, _VIM, _REGION, _LINK, _VOLUME, _SUB, ALARM, _JOB, _THRESHOLD, ACTION,
+)  # fmt: skip
 WORDS: Final = {word: noun for noun in NOUNS for word in (noun.name, *noun.aliases)}
 """The nouns by each word for them."""
 

@@ -23,7 +23,19 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 KINDS: Final = ("table", "wide", "json", "yaml", "jsonl", "name", "csv")
 _COLOURS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("FAILED", "FAILED_TEMP", "ERROR", "PROBLEM", "UNREACHABLE", "DEGRADED", "WAITING", "CRITICAL", "MAJOR"), "red"
+        (
+            "FAILED",
+            "FAILED_TEMP",
+            "ERROR",
+            "PROBLEM",
+            "UNREACHABLE",
+            "DEGRADED",
+            "WAITING",
+            "CRITICAL",
+            "MAJOR",
+            "NOT_DONE",
+        ),
+        "red",
     ),
     **dict.fromkeys(
         (
@@ -36,11 +48,16 @@ _COLOURS: Final[Mapping[str, str]] = {
             "DELIVERING",
             "MINOR",
             "WARNING",
+            "COLLECTING",
+            "STARTED",
+            "UP",
         ),
         "yellow",
     ),
-    **dict.fromkeys(("COMPLETED", "ONBOARDED", "INSTANTIATED", "READY", "REACHABLE", "ENABLED", "OK"), "green"),
-    **dict.fromkeys(("ROLLED_BACK", "NOT_INSTANTIATED", "UNKNOWN", "DISABLED"), "dim"),
+    **dict.fromkeys(
+        ("COMPLETED", "DONE", "ONBOARDED", "INSTANTIATED", "READY", "REACHABLE", "ENABLED", "MEASURING", "OK"), "green"
+    ),
+    **dict.fromkeys(("ROLLED_BACK", "NOT_INSTANTIATED", "UNKNOWN", "DISABLED", "ENDED", "TRIAL"), "dim"),
 }
 
 

@@ -21,8 +21,11 @@ from kubevnfm_cli.nouns import NOUNS
 from kubevnfm_events import Envelope
 from kubevnfm_events.vim import VimStatusChanged
 from kubevnfm_kit.errors import Conflict
+from kubevnfm_lcm_api.automation.domain.action import Waiting
 from patience import until
+from real.alertmanager import fault, message
 from worlds.lcm_world import SAMPLES, World
+from worlds.pm_documents import LATER, store_action, store_job, store_threshold
 
 
 @pytest.fixture
@@ -153,6 +156,8 @@ async def test_things_of_each_kind_are_listed_and_described(world: World) -> Non
     assert "plant/one" in (await run(world, "describe", "region", "one")).out
     await subscriptions_are_shown_with_their_deliveries(world)
     await alarms_are_listed_described_and_acknowledged(world)
+    await what_is_measured_is_listed_described_and_deleted(world)
+    await automatic_actions_are_listed_described_and_cancelled(world)
 
 
 async def subscriptions_are_shown_with_their_deliveries(world: World) -> None:
@@ -213,6 +218,82 @@ async def alarms_are_listed_described_and_acknowledged(world: World) -> None:
     assert found == [alarm["id"]]
 
 
+async def what_is_measured_is_listed_described_and_deleted(world: World) -> None:
+    """PM jobs with their newest values and last report, and thresholds; by the beginning of their ids."""
+    ids = ["1f0c1c3e-0000-4000-8000-000000000000", "2a6b5c4d-0000-4000-8000-000000000000"]
+    web = "3a6b5c4d-0000-4000-8000-000000000000"
+    await store_job(world.store, ids[0], web, "other", failures=2)
+    await store_threshold(world.store, ids[1], web)
+    listed = (await run(world, "get", "pmjob", "-o", "csv", "--no-headers", "--sort-by", "AGE")).out
+    row = f'{ids[0]},WAITING,{web} and 1 more,Vnfc,"VCpuUsageMeanVnf, VirtualisedComputeResource",1m,1,'
+    assert listed.startswith(row)
+    assert listed.endswith(',"Prometheus did not answer, 2 times in a row"\n')
+    of_web = ["get", "pmjobs", "--where", f"vnfInstanceId={web}", "-o", "name"]
+    assert (await run(world, *of_web)).out == f"pmjob/{ids[0]}\n"
+    described = (await run(world, "describe", "pmjob", ids[0][:8])).out
+    newest, report = described.partition("newest values:")[2].split("last report, ")
+    cells = [" ".join(each.split()) for each in (newest + report).splitlines()]
+    assert any(each.startswith(f"VCpuUsageMeanVnf {web} web-0 30 ") for each in cells)
+    assert "gap from 2026-11-28T10:02:00.000Z to 2026-11-28T10:03:00.000Z: no value of web-1" in cells
+    assert "METRIC VNF PART VALUES LEAST MEAN GREATEST LAST" in cells
+    assert f"VCpuUsageMeanVnf {web} web-1 2 11 16 21 21" in cells
+    assert "lastValues" not in described, "they are in the table alone"
+    assert (await run(world, "get", "pmjob", ids[0][:6], "-o", "json")).json()["lastValues"][0]["value"] == 30
+    row = f"{ids[1]},MEASURING,UP,{web},Vnfc,VCpuUsageMeanVnf,80.0,5.0,3,"
+    assert (await run(world, "get", "threshold", "-o", "csv", "--no-headers")).out.startswith(
+        f'{row}"up: SCALE_OUT, aspect web",'
+    )
+    assert "side: UP" in (await run(world, "describe", "threshold", ids[1][:6])).out
+    for noun, identifier in zip(("pmjob", "threshold"), ids, strict=True):
+        words = ["describe", noun, identifier[:6]]
+        assert await asyncio.to_thread(completing.candidates, words, {"KUBEVNFM_URL": world.url}) == [identifier]
+        assert (await run(world, "delete", noun, identifier[:8])).out == f"{noun}/{identifier}\n"
+        assert (await run(world, "get", noun)).err == "nothing found\n"
+
+
+async def automatic_actions_are_listed_described_and_cancelled(world: World) -> None:
+    """Those that have not ended first; with the reason for which one was not done, or what it waits for."""
+    done, waits = "4f0c1c3e-0000-4000-8000-000000000000", "5a6b5c4d-0000-4000-8000-000000000000"
+    await store_action(world.store, done, "vnf-1")
+    waiting = Waiting(what="COOL_DOWN", text="a scaling has ended a moment ago", since=LATER)
+    await store_action(
+        world.store, waits, "vnf-1", state="WAITING", waiting=waiting, reason=None, operation="HEAL", aspect_id=None, direction=None,
+    )  # fmt: skip
+    rows = (await run(world, "get", "automatic-action", "-o", "csv", "--no-headers")).out.splitlines()
+    assert rows[0].startswith(f"{waits},WAITING,HEAL,web,")
+    assert rows[0].endswith(",a scaling has ended a moment ago")
+    assert rows[1].startswith(f"{done},NOT_DONE,SCALE_OUT web,web,")
+    assert rows[1].endswith(",aspect web is at its highest level")
+    of_state = ["get", "actions", "--where", "state=NOT_DONE", "-o", "name"]
+    assert (await run(world, *of_state)).out == f"automatic-action/{done}\n"
+    assert "kind: threshold" in (await run(world, "describe", "automatic-action", done[:8])).out
+    assert (await run(world, "delete", "action", waits[:8])).out == f"automatic-action/{waits}\n"
+    assert (await run(world, "get", "action", waits, "-o", "jsonpath={.state}")).out == "NOT_DONE\n"
+    assert (await run(world, "delete", "action", done)).code == 6, "it has ended"
+
+
+async def test_a_vnf_is_described_with_its_open_alarms_and_automatic_actions(world: World) -> None:
+    await world.sample()
+    web = await world.create(vnfInstanceName="web")
+    assert "open alarms" not in (await run(world, "describe", "vnf", "web")).out
+    (await world.call("POST", "/alert", message(fault(web)), headers={})).must(204)
+    for number in range(6):
+        state = {"state_since": LATER, "created_at": f"2026-11-28T1{number}:00:00.000Z", "reason": f"reason {number}"}
+        await store_action(world.store, f"action-{number}", web, **state)
+    listed = (await run(world, "get", "vnf", "-o", "csv", "--no-headers")).out
+    assert listed.startswith(f"{web},web,NOT_INSTANTIATED,problem,")
+    assert "alarm Server Down (WARNING): No answer." in listed
+    assert (await run(world, "get", "vnf", "--where", "problem=true", "-o", "name")).out == f"vnf/{web}\n"
+    described = (await run(world, "describe", "vnf", "web")).out
+    tree, rest = described.split("\nopen alarms:\n")
+    alarms, actions = rest.split("\nautomatic actions:\n")
+    assert "alarm Server Down (WARNING): No answer." in tree
+    assert alarms.splitlines()[1].split()[1:4] == ["WARNING", "OPEN", "Server"]
+    assert [each.split()[0] for each in actions.splitlines()[1:6]] == [f"action-{one}" for one in (5, 4, 3, 2, 1)]
+    assert "reason 5" in actions
+    assert f"there are more: kubevnfm get automatic-action --where vnfInstanceId={web}\n" in actions
+
+
 async def test_warnings_of_a_request_are_shown_with_the_name_that_is_meant(vm: World) -> None:
     instance = await vm.create()
     words = ("instantiate", instance, "-f", str(REQUEST), "--set", "some-thing=x")
@@ -265,6 +346,10 @@ async def test_events_and_logs_are_shown(vm: World) -> None:
         (("get",), 2, "a noun expected: vnf, op, pkg"),
         (("delete", "alarm", "6f1c"), 2, "are not deleted"),
         (("create", "alarm"), 2, "raises them"),
+        (("create", "automatic-action"), 2, "ask for them"),
+        (("get", "pmjbo"), 2, "did you mean pmjob?"),
+        (("get", "treshold"), 2, "did you mean threshold?"),
+        (("describe", "pmjob", "absent"), 1, "no pmjob has an id that begins with absent"),
         (("get", "vnf", "--sort-by", "NAEM"), 2, "or a JSONPath as .name; did you mean NAME?"),
         (("get", "vnf", "--sort-by", ".items[?]"), 2, "jsonpath: "),
         (("get", "vnf/absent", "--sort-by", "NAEM"), 2, "did you mean NAME?"),

@@ -27,6 +27,7 @@ from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.round_metrics import StoredCounts
 
 from kubevnfm_lcm_api.automation import wiring as automation
+from kubevnfm_lcm_api.automation.http.actions import ActionSearch
 from kubevnfm_lcm_api.faults import wiring as faults
 from kubevnfm_lcm_api.faults.counts import AlarmCounts
 from kubevnfm_lcm_api.faults.healing import HealedAlarms
@@ -176,7 +177,7 @@ async def lcm_api(
             partial(add_artifacts, variables=subjects[0].package_variables, copies=subjects[1].services.on_demand),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
-            partial(add_views, services=_views(settings, backends, subjects[2], vims, ends, siblings)),
+            partial(add_views, services=_views(settings, backends, subjects, vims, ends, siblings)),
             partial(add_page, sessions=sessions, ways=settings.auth_modes, openid=openid),
             partial(add_metrics, metrics=backends.metrics),
             _webhooks(backends, subjects).add_to,
@@ -224,11 +225,12 @@ def _removals(backends: Backends, sessions: StoredSessions) -> Mapping[str, Coro
 def _views(
     settings: Settings,
     backends: Backends,
-    events: notifications.NotificationParts,
+    subjects: _Subjects,
     vims: Vims,
     ends: OperationEnds,
     siblings: Siblings,
 ) -> ViewServices:
+    events, measured = subjects[2], subjects[4]
     return ViewServices(
         sequence=events.services.feed.position,
         operation_events=stream_operation,
@@ -240,6 +242,9 @@ def _views(
         followers=Followers(),
         siblings=siblings,
         alarms=AlarmSearch(backends.store),
+        actions=ActionSearch(backends.store),
+        jobs=measured.jobs,
+        thresholds=measured.thresholds,
         settings=cache(partial(shown_settings, settings)),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_cli import bodies, lists
 from kubevnfm_cli.call import Call, Parser
 from kubevnfm_cli.faults import DONE, UsageFault
@@ -13,14 +15,22 @@ from kubevnfm_cli.verbs.tasks import vnfd_of
 
 _FLAGS = ("name", "description", "package", "vnfd", "metadata")
 
+_NOT_CREATED: Final = {
+    "alarm": "alarms are not created: kubevnfm raises them",
+    "op": "an operation is started by instantiate, scale, heal, operate, change-package, modify or terminate",
+    "automatic-action": "automatic actions are not created: alarms, thresholds and monitoring systems ask for them",
+}
+
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
     parser.epilog = (
-        "vnf: by flags or -f FILE; vim, region, link, volume, sub and pkg: by -f FILE alone. kubevnfm upload makes a package\n"
+        "vnf: by flags or -f FILE; vim, region, link, volume, sub, pmjob, threshold and pkg: by -f FILE\nalone. kubevnfm upload makes a package\n"
         "of an archive, and kubevnfm instantiate starts a VNF that was created."
     )
-    parser.add_argument("noun", metavar="NOUN", help="the kind of thing: vnf, vim, region, link, volume, sub or pkg")
+    parser.add_argument(
+        "noun", metavar="NOUN", help="the kind of thing: vnf, vim, region, link, volume, sub, pmjob, threshold or pkg"
+    )
     parser.add_argument("--package", metavar="PKG", help="vnf: its package, by id or product name")
     parser.add_argument("--vnfd", metavar="ID", help="vnf: its package, by the id of the VNFD")
     parser.add_argument("--name", help="vnf: its name")
@@ -44,12 +54,8 @@ def run(call: Call) -> int:
         body = bodies.merged(body, flags)
         if "vnfdId" not in body:
             raise UsageFault("create vnf: --package PKG or --vnfd ID expected, or vnfdId in -f FILE")
-    elif noun.name == "alarm":
-        raise UsageFault("alarms are not created: kubevnfm raises them")
-    elif noun.name == "op":
-        raise UsageFault(
-            "an operation is started by instantiate, scale, heal, operate, change-package, modify or terminate"
-        )
+    elif noun.name in _NOT_CREATED:
+        raise UsageFault(_NOT_CREATED[noun.name])
     elif any(getattr(given, name) for name in _FLAGS) or (given.file is None and noun.name != "pkg"):
         raise UsageFault(f"create {noun.name}: -f FILE expected; kubevnfm explain {noun.name} shows its fields")
     if given.dry_run and noun.name != "vnf":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from kubevnfm_cli import drawing, lists
 from kubevnfm_cli.call import Call, Parser
@@ -10,17 +11,22 @@ from kubevnfm_cli.faults import DONE, UsageFault
 from kubevnfm_cli.following import read_operation
 from kubevnfm_cli.gateway import Gateway, path_of
 from kubevnfm_cli.json_types import JsonObject, objects
+from kubevnfm_cli.measured import job_text
 from kubevnfm_cli.nouns import NOUNS, WORDS, Noun, noun_of
 from kubevnfm_cli.operations import named_operation
 from kubevnfm_cli.output import show_body
+from kubevnfm_cli.standing import standing_text
 from kubevnfm_cli.terminal import LINE, printable, printable_text
 from kubevnfm_cli.trees import tree_text
+
+_MEASURED: Final = ("reports", "lastReport", "lastValues", "gap")
 
 
 def arguments(parser: Parser) -> None:
     """Add the arguments."""
     parser.epilog = (
-        "vnf: the tree of all that belongs to it, problems first; op: steps, nodes, waits, cause and what to do next;\n"
+        "vnf: the tree of all that belongs to it, problems first, with its open alarms and last automatic actions;\n"
+        "op: steps, nodes, waits, cause and what to do next; pmjob: also its newest values and its last report;\n"
         f"other nouns ({', '.join(noun.name for noun in NOUNS[2:])}): all attributes."
     )
     parser.add_argument("noun", metavar="NOUN", help="the kind of thing, or NOUN/ID")
@@ -60,8 +66,12 @@ def _described(call: Call, noun: Noun, identifier: str) -> tuple[JsonObject, Cal
         query = {"group": "false"} if call.given.all else None
         body = gateway.get(path_of("kubevnfm", "v1", "instances", identifier, "tree"), query).object()
         root = body.get("root")
-        return body, lambda: tree_text(call.out, root if isinstance(root, dict) else {})
+        tree = root if isinstance(root, dict) else {}
+        return body, lambda: tree_text(call.out, tree) + standing_text(call.out, gateway, identifier)
     body = lists.read_one(gateway, noun, identifier)
+    if noun.name == "pmjob":
+        plain = {name: value for name, value in body.items() if name not in _MEASURED}
+        return body, lambda: _attributes(plain) + job_text(call.out, gateway, body)
     return body, lambda: _attributes(noun.item(body)) + (_faults(gateway, body) if noun.name == "pkg" else "")
 
 

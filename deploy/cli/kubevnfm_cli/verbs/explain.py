@@ -38,6 +38,8 @@ KINDS: Final[Mapping[str, str]] = {
     "link": "virtual-link",
     "volume": "persistent-volume",
     "sub": "subscription",
+    "pmjob": "pm-job",
+    "threshold": "threshold",
 }
 """The nouns with a form, and the gateway's words for them."""
 

@@ -16,7 +16,8 @@ from kubevnfm_cli.ordering import sorted_by
 from kubevnfm_cli.output import add_table_options, check_table_options, show_list
 
 _ALL: Final = "all"
-_NOUNS = "\n".join(f"  {noun.name:<8}{noun.title}" for noun in NOUNS)
+_WIDTH: Final = max(len(noun.name) for noun in NOUNS) + 2
+_NOUNS = "\n".join(f"  {noun.name:<{_WIDTH}}{noun.title}" for noun in NOUNS)
 
 
 def arguments(parser: Parser) -> None:

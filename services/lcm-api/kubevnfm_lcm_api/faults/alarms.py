@@ -26,13 +26,14 @@ from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api import alarm_marks
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.faults.domain.fault import Fault, Findings, ManagedObject
 from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
 
 log = structlog.get_logger()
 
-COLLECTION: Final = "alarms"
+COLLECTION: Final = alarm_marks.COLLECTION
 OPEN: Final = "internal/open"
 """The path of the key that an alarm has until it is cleared."""
 ROOT: Final = "internal/root"
@@ -127,7 +128,7 @@ class Alarms:
                 "events": 1,
                 "lastEvent": {"id": event_id, "at": now},
                 **({"root": fault.root} if fault.root is not None else {}),
-                **({"external": {"heardAt": now}} if fault.fingerprint is not None else {}),
+                **({"external": {"heardAt": now, "object": about.id}} if fault.fingerprint is not None else {}),
             },
         }
         try:
@@ -148,7 +149,7 @@ class Alarms:
     async def clear(self, stored: Stored, at: str | None = None) -> bool:
         """Clear an alarm; return whether it was written: False if another process was faster. ``at``: when the fault ended."""
         cleared: JsonObject = {"alarmClearedTime": at or rfc3339(self._clock.now()), STATE: "CLEARED"}
-        if not await self._write(stored, cleared, "CLEARED", unset=[OPEN, HEARD]):
+        if not await self._write(stored, cleared, "CLEARED", unset=[OPEN, HEARD, alarm_marks.EXTERNAL_OBJECT]):
             return False
         log.info("alarm_cleared", alarm_id=stored.id, object_id=stored.body["managedObjectId"])
         return True

@@ -20,6 +20,7 @@ from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_lcm_api.alarm_marks import EXTERNAL_OBJECT
 from kubevnfm_lcm_api.faults import alarms
 from kubevnfm_lcm_api.faults.alarms import Alarms
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
@@ -37,6 +38,7 @@ INDEXES = {
         Index([alarms.OPEN], unique=True),
         Index([alarms.ROOT], sparse=True),
         Index([alarms.HEARD]),
+        Index([EXTERNAL_OBJECT]),
         Index([alarms.STATE, "alarmRaisedTime"]),
         Index([alarms.STATE, "perceivedSeverity", "alarmRaisedTime"]),
     ]

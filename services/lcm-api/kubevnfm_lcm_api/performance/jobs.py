@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput, NotFound
@@ -20,7 +20,20 @@ from kubevnfm_lcm_api.performance.resources import Resources, Shared
 
 _MOST_SAMPLES: Final = 10 * MOST_PERIODS
 """Documents of one report: those of its periods, and those that were sent."""
+_NEWEST_MEASURED: Final = 2
+"""Documents in which the newest values of a job are looked for: the newest one may be of a period that was not measured."""
+_NEWEST_SENT: Final = 200
+"""Each that was sent has one value."""
+_MOST_NEWEST: Final = 1000
 _LONGEST_REPORT: Final = timedelta(days=7)
+
+
+class Newest(NamedTuple):
+    """The newest values of a job."""
+
+    values: Sequence[JsonObject]
+    gap: JsonMapping | None
+    """The part of the newest period that was not measured."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +118,26 @@ class PmJobs:
         """Return the reports of a job that have not expired."""
         now = rfc3339(self.on.clock.now())
         return [each for each in job.get("reports", ()) if each["expiryTime"] > now]
+
+    async def newest(self, job: JsonMapping) -> Newest:
+        """Return the newest value of each metric and object, also those that no report has yet. Raises StoreUnavailable."""
+        limit = _NEWEST_MEASURED if job["internal"]["sources"] else _NEWEST_SENT
+        query = Query(by(jobId=job["id"]), sort=Sort("at", descending=True), limit=limit)
+        samples = [each.body for each in await self.on.store.find(SAMPLES, query)]
+        values = []
+        for entry in _entries(job["objectType"], samples):
+            last = entry["performanceValues"][-1]
+            part = entry.get("subObjectInstanceId")
+            values.append(
+                {
+                    "vnfInstanceId": entry["objectInstanceId"],
+                    **({"subObjectInstanceId": part} if part is not None else {}),
+                    "performanceMetric": entry["performanceMetric"],
+                    "value": last["value"],
+                    "at": last["timeStamp"],
+                }
+            )
+        return Newest(values[:_MOST_NEWEST], samples[0].get("gap") if samples else None)
 
     async def remove_old(self) -> None:
         """Remove the values of reports that have expired, and callbacks without their job. Raises StoreUnavailable."""

@@ -70,6 +70,8 @@ class Resources:
         if await self.on.store.count(self.collection, AllOf(), limit=self.on.most) >= self.on.most:
             raise Unprocessable("", f"there are {self.on.most} {self.name}s, the most (setting pm_most_jobs)")
         address = await self.on.callbacks.checked(request.callback_uri, request.authentication)
+        first = await self.on.store.get(INSTANCES, instance_ids[0])
+        name = None if first is None else first.body.get("vnfInstanceName")
         now = rfc3339(self.on.clock.now())
         document = request.document(self.on.ring)
         metadata = {"metadata": monitoring.metadata} if monitoring.metadata else {}
@@ -79,7 +81,13 @@ class Resources:
             **address,
             "id": new_id(),
             "createdAt": now,
-            "internal": {"updatedAt": now, "shown": 1, "address": 1, "sources": sources},
+            "internal": {
+                "updatedAt": now,
+                "shown": 1,
+                "address": 1,
+                "sources": sources,
+                **({"vnfInstanceName": name} if name else {}),
+            },
         }
 
     async def get(self, resource_id: str) -> Stored:

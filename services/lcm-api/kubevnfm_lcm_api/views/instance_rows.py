@@ -15,6 +15,7 @@ from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
 
+from kubevnfm_lcm_api.alarm_marks import ExternalMark, external_marks
 from kubevnfm_lcm_api.http.models import Shown
 from kubevnfm_lcm_api.lifecycle.containers import trouble_marks
 from kubevnfm_lcm_api.lifecycle.core import dependencies
@@ -89,7 +90,7 @@ class InstanceSummary(Shown):
     """Absent while it is NOT_INSTANTIATED."""
     state: Literal["NOT_INSTANTIATED", "INSTANTIATED"]
     health: Health
-    """``problem``: it has drifted, lost what it stands on, a pod does not work, an operation has failed and waits, or remains of one exist."""
+    """``problem``: it has drifted, lost what it stands on, a pod does not work, an alarm of a monitoring system is open, an operation has failed and waits, or remains of one exist."""
     text: str | None = None
     """Why the health is not ``ok``."""
     since: str | None = None
@@ -106,7 +107,7 @@ class InstanceSummary(Shown):
 
 
 async def with_operations(store: DocumentStore, found: Sequence[Stored], root: str) -> Sequence[InstanceSummary]:
-    """Return the rows of documents; the operations that have claimed them are one query, and the marks of their pods."""
+    """Return the rows of documents; the operations that have claimed them are one query, and so are the marks of their pods and of alarms of monitoring systems."""
     claimed = [each.id for each in found if claim_of(each.body) is not None]
     operations: dict[str, Stored] = {}
     if claimed:
@@ -116,8 +117,10 @@ async def with_operations(store: DocumentStore, found: Sequence[Stored], root: s
     standing = [each.id for each in found if each.body["instantiationState"] == InstantiationState.INSTANTIATED]
     marks = await store.get_many(trouble_marks.COLLECTION, standing) if standing else ()
     troubles = {each.id: each.body for each in marks}
+    alarms = await external_marks(store, [each.id for each in found])
     return [
-        summary(each.body, operations.get(claim_of(each.body) or ""), troubles.get(each.id), root) for each in found
+        summary(each.body, operations.get(claim_of(each.body) or ""), troubles.get(each.id), alarms.get(each.id), root)
+        for each in found
     ]
 
 
@@ -127,11 +130,17 @@ def claim_of(document: JsonMapping) -> str | None:
     return claim if isinstance(claim, str) else None
 
 
-def summary(document: JsonMapping, operation: Stored | None, trouble: JsonMapping | None, root: str) -> InstanceSummary:
+def summary(
+    document: JsonMapping,
+    operation: Stored | None,
+    trouble: JsonMapping | None,
+    alarm: ExternalMark | None,
+    root: str,
+) -> InstanceSummary:
     """Return the row of one document."""
     internal = document.get("internal", {})
     drift = drift_of(document.get("metadata") or {})
-    health, text, since = judged(document, None if operation is None else operation.body, drift, trouble)
+    health, text, since = judged(document, None if operation is None else operation.body, drift, trouble, alarm)
     return InstanceSummary(
         id=document["id"],
         name=document.get("vnfInstanceName"),
@@ -182,18 +191,26 @@ def drift_mark(drift: Drift) -> DriftMark:
 
 
 def judged(
-    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None, trouble: JsonMapping | None = None
+    document: JsonMapping,
+    operation: JsonMapping | None,
+    drift: Drift | None,
+    trouble: JsonMapping | None,
+    alarm: ExternalMark | None,
 ) -> tuple[Health, str | None, str | None]:
     """Return the health of an instance by what is stored of it, why, and since when; the gravest reason counts.
 
-    ``trouble``: the mark of its pods.
+    ``trouble``: the mark of its pods; ``alarm``: that of alarms of monitoring systems.
     """
-    first = next(_reasons(document, operation, drift, trouble), None)
+    first = next(_reasons(document, operation, drift, trouble, alarm), None)
     return ("ok", None, None) if first is None else first
 
 
 def _reasons(
-    document: JsonMapping, operation: JsonMapping | None, drift: Drift | None, trouble: JsonMapping | None
+    document: JsonMapping,
+    operation: JsonMapping | None,
+    drift: Drift | None,
+    trouble: JsonMapping | None,
+    alarm: ExternalMark | None,
 ) -> Iterator[tuple[Health, str, str | None]]:
     if operation is not None and operation["operationState"] == OperationState.FAILED_TEMP:
         detail = (operation.get("error") or {}).get("detail") or "no reason was reported"
@@ -205,6 +222,8 @@ def _reasons(
         yield "problem", line(drift.reason), drift.since
     if trouble is not None:
         yield "problem", line(trouble["text"]), trouble["since"]
+    if alarm is not None:
+        yield "problem", line(alarm.text), alarm.since
     if operation is None and document.get("internal", {}).get("remainsOf"):
         text = "an instantiation has failed and its resources may still exist: delete the instance, or instantiate it"
         yield "problem", text, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -15,6 +15,7 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.prefixes import prefixed
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Sort, Stored, by
 
+from kubevnfm_lcm_api.alarm_marks import marked_after
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
@@ -50,7 +51,15 @@ _BY_NAME: Final = Sort("vnfInstanceName")
 _MARKS: Final = (drift.PATH, dependencies.PATH, instances.REMAINS_OF)
 """The marks of an instance with a problem; a sparse index leads to each."""
 _BATCH: Final = 500
+_STANDING: Final = by(instantiationState=InstantiationState.INSTANTIATED.value)
+"""The mark of the pods of an instance counts as long as it is INSTANTIATED."""
 _ANY_OPERATION: Final = tuple(each.value for each in OperationType)
+
+
+class _IdsAfter(Protocol):
+    """Reads ids of marked instances, those behind ``after`` in their order."""
+
+    async def __call__(self, store: DocumentStore, after: str | None, *, limit: int) -> Sequence[str]: ...
 
 
 class InstancesPage(ListPage):
@@ -95,9 +104,14 @@ async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:
         return await store.find(instances.COLLECTION, query)
 
     if _PROBLEM.name in asked.filters:
+        # Without a filter nearly all of a batch are listed: more than a page would not be used.
+        batch_of = _BATCH if wanted else most
         failed = claimed_by(store, wanted, (_ANY_OPERATION, [OperationState.FAILED_TEMP]), most, after)
         parts = await asyncio.gather(
-            failed, _troubled(store, wanted, most, after), *(matching(Exists(path)) for path in _MARKS)
+            failed,
+            _marked(store, _troubles_after, [*wanted, _STANDING], most, after, batch_of=batch_of),
+            _marked(store, marked_after, wanted, most, after, batch_of=batch_of),
+            *(matching(Exists(path)) for path in _MARKS),
         )
     else:
         parts = [await matching()]
@@ -106,17 +120,20 @@ async def _by_id(store: DocumentStore, asked: PageRequest) -> Found:
     return Found(listed[: asked.limit], [listed[asked.limit - 1].id] if len(listed) > asked.limit else None)
 
 
-async def _troubled(store: DocumentStore, wanted: Sequence[Filter], most: int, after: str | None) -> Sequence[Stored]:
-    """Return the instances whose pods have a problem by id: the marks are few, so they are read first."""
-    standing = AllOf([*wanted, by(instantiationState=InstantiationState.INSTANTIATED.value)])
+async def _marked(
+    store: DocumentStore, ids_after: _IdsAfter, wanted: Sequence[Filter], most: int, after: str | None, *, batch_of: int
+) -> Sequence[Stored]:
+    """Return the instances that have marks outside of their documents, by id: the marks are few, so they are read first."""
     found: list[Stored] = []
-    # Without a filter all of a batch are listed: more than a page would not be used.
-    limit = _BATCH if wanted else most
-    while len(found) < most and (batch := await marks_after(store, after, limit=limit)):
-        seen = await store.get_many(instances.COLLECTION, [each.id for each in batch])
-        found += sorted((each for each in seen if fits(standing, each.body)), key=lambda each: each.id)
-        after = batch[-1].id
+    while len(found) < most and (batch := await ids_after(store, after, limit=batch_of)):
+        seen = await store.get_many(instances.COLLECTION, batch)
+        found += sorted((each for each in seen if fits(AllOf(wanted), each.body)), key=lambda each: each.id)
+        after = batch[-1]
     return found[:most]
+
+
+async def _troubles_after(store: DocumentStore, after: str | None, *, limit: int) -> Sequence[str]:
+    return [each.id for each in await marks_after(store, after, limit=limit)]
 
 
 def _wanted(asked: PageRequest) -> list[Filter]:

@@ -11,6 +11,7 @@ from kubevnfm_lcm_api.views import (
     instances,
     kubeconfigs,
     logs,
+    measured,
     operation_list,
     operations,
     packages,
@@ -40,6 +41,7 @@ _SUBJECTS: Final = (
     subscriptions,
     processes,
     shared,
+    measured,
 )
 
 

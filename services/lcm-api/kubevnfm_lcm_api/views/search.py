@@ -29,13 +29,16 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.multicloud.services import services as multicloud
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
 from kubevnfm_lcm_api.packages.usable import COLLECTION as PACKAGES
+from kubevnfm_lcm_api.performance.job_record import COLLECTION as PM_JOBS
+from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
 from kubevnfm_lcm_api.views.causes.wording import line
 from kubevnfm_lcm_api.views.instance_rows import LARGE, LARGE_OF_OPERATION, PREFIX
-from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.services import Finder, ViewServices, views
 from kubevnfm_lcm_api.views.subscriptions import UNREAD
 
 HitKind = Literal[
     "instance", "operation", "package", "vim", "virtual-link", "persistent-volume", "cloud-region", "subscription", "alarm",
+    "pm-job", "threshold", "automatic-action",
 ]  # fmt: skip
 _KINDS: Final[tuple[HitKind, ...]] = get_args(HitKind)
 _MOST: Final = 20
@@ -59,7 +62,8 @@ class Hit(Shown):
     kind: HitKind
     id: str
     name: str | None = None
-    """An operation has its type here, a package its product, a subscription its callback, an alarm the type of its fault."""
+    """An operation has its type here, a package its product, a subscription its callback, an alarm the type of its fault,
+    a PM job its metrics, a threshold its metric, an automatic action its operation."""
     foundBy: Literal["id", "name", "vnfdId", "callbackUri"]  # noqa: N815  # as it is on the wire
     isExact: bool  # noqa: N815  # as it is on the wire
     """Whether the whole id or name was given; of a callback its host, or all of it."""
@@ -274,14 +278,44 @@ async def _named(
     return [each.body for each in await store.find(collection, query)]
 
 
-async def _alarms(request: web.Request, text: str) -> list[Hit]:
-    found = await views(request).alarms.with_id(text, limit=_MOST + 1)
-    path = f"{api_root(request)}{PREFIX}/alarms"
-    return [
-        Hit(kind="alarm", id=each.id, name=each.fault_type, foundBy="id", isExact=each.id == text, state=each.state,
-            href=f"{path}?id={each.id}")
-        for each in found
-    ]  # fmt: skip
+def _found_by(kind: HitKind, finder: Callable[[ViewServices], Finder], address: str) -> _Search:
+    """Return the search of another part of lcm-api; ``address``: behind the prefix of our views."""
+
+    async def search(request: web.Request, text: str) -> list[Hit]:
+        found = await finder(views(request)).with_id(text, limit=_MOST + 1)
+        base = f"{api_root(request)}{PREFIX}/{address}"
+        return [
+            Hit(kind=kind, id=each.id, name=each.name, foundBy="id", isExact=each.id == text, state=each.state,
+                href=f"{base}{each.id}")
+            for each in found
+        ]  # fmt: skip
+
+    return search
+
+
+def _measured(kind: HitKind, collection: str, address: str) -> _Search:
+    """Return the search for PM jobs or thresholds."""
+
+    async def search(request: web.Request, text: str) -> list[Hit]:
+        found = await with_id(
+            context(request).store, collection, text, limit=_MOST + 1, exclude=("reports", "internal", "metadata")
+        )
+        base = f"{api_root(request)}{PREFIX}/{address}"
+        return [
+            Hit(kind=kind, id=each.id, name=_metrics(each.body), foundBy="id", isExact=each.id == text,
+                href=f"{base}/{each.id}")
+            for each in found
+        ]  # fmt: skip
+
+    return search
+
+
+def _metrics(body: JsonMapping) -> str:
+    criteria = body["criteria"]
+    metrics = criteria.get("performanceMetric", ())
+    if isinstance(metrics, str):  # of a threshold
+        return metrics
+    return ", ".join([*metrics, *criteria.get("performanceMetricGroup", ())])
 
 
 _SEARCHES: Final[Mapping[HitKind, _Search]] = {
@@ -293,9 +327,14 @@ _SEARCHES: Final[Mapping[HitKind, _Search]] = {
     "persistent-volume": _volumes,
     "cloud-region": _regions,
     "subscription": _subscriptions,
-    "alarm": _alarms,
+    "alarm": _found_by("alarm", attrgetter("alarms"), "alarms?id="),
+    "pm-job": _measured("pm-job", PM_JOBS, "pm-jobs"),
+    "threshold": _measured("threshold", THRESHOLDS, "thresholds"),
+    "automatic-action": _found_by("automatic-action", attrgetter("actions"), "automatic-actions/"),
 }
-_OWN: Final = frozenset({"instance", "operation", "package", "subscription", "alarm"})
+_OWN: Final = frozenset(
+    {"instance", "operation", "package", "subscription", "alarm", "pm-job", "threshold", "automatic-action"}
+)
 """The kinds in lcm-api's own database: without it there is no answer."""
 
 

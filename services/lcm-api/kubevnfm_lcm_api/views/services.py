@@ -10,6 +10,8 @@ from aiohttp import web
 from kubevnfm_clients.ports import Vims
 
 from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
+from kubevnfm_lcm_api.performance.jobs import PmJobs
+from kubevnfm_lcm_api.performance.thresholds import Thresholds
 from kubevnfm_lcm_api.siblings import Siblings
 from kubevnfm_lcm_api.views.earlier_runs import EarlierRuns
 from kubevnfm_lcm_api.views.followers import Followers
@@ -27,19 +29,20 @@ class OperationEvents(Protocol):
         ...
 
 
-class FoundAlarm(NamedTuple):
-    """An alarm that a search has found."""
+class Found(NamedTuple):
+    """A thing without a name that a search has found."""
 
     id: str
-    fault_type: str
+    name: str
+    """The type of an alarm's fault; the operation of an automatic action."""
     state: str
 
 
-class AlarmFinder(Protocol):
-    """The search for alarms."""
+class Finder(Protocol):
+    """The search for things of a kind."""
 
-    async def with_id(self, text: str, *, limit: int) -> Sequence[FoundAlarm]:
-        """Return alarms whose ids begin so. Raises StoreUnavailable."""
+    async def with_id(self, text: str, *, limit: int) -> Sequence[Found]:
+        """Return those whose ids begin so. Raises StoreUnavailable."""
         ...
 
 
@@ -57,7 +60,10 @@ class ViewServices:
     ends: OperationEnds
     followers: Followers
     siblings: Siblings
-    alarms: AlarmFinder
+    alarms: Finder
+    actions: Finder
+    jobs: PmJobs
+    thresholds: Thresholds
     settings: Callable[[], Sequence[SettingShown]]
     """Returns those of the gateway."""
 

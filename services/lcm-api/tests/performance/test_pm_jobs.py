@@ -71,7 +71,7 @@ async def heard(subscriber: Subscriber, count: int) -> list[dict[str, Any]]:
 async def test_a_job_is_measured_reported_notified_and_deleted(
     world: World, prometheus: TwinPrometheus, subscriber: Subscriber
 ) -> None:
-    """API-200, API-203, API-205, API-207."""
+    """API-200, API-203, API-205, API-207, API-253."""
     instance_id = await deployed(world)
     prometheus.add("pod_cpu", lambda at: at % 100, namespace="default", pod="web-0")
     prometheus.add("pod_cpu", 7.5, namespace="default", pod="web-1")
@@ -103,6 +103,10 @@ async def test_a_job_is_measured_reported_notified_and_deleted(
     of_first, of_second = report["entries"]
     assert (of_first["subObjectInstanceId"], of_second["subObjectInstanceId"]) == ("VDU1-web-0", "VDU1-web-1")
     assert [each["value"] for each in of_second["performanceValues"]] == [7.5, 7.5]
+    stored = (await world.call("GET", f"/kubevnfm/v1/pm-jobs/{job['id']}")).must(200).json
+    instance = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json
+    assert (stored["state"], stored["vnfInstanceName"]) == ("MEASURING", instance["vnfInstanceName"])
+    assert [each["value"] for each in stored["lastValues"] if each["subObjectInstanceId"] == "VDU1-web-1"] == [7.5]
     for each in of_first["performanceValues"]:
         at = datetime.fromisoformat(each["timeStamp"]).timestamp()
         assert each["value"] == pytest.approx(at % 100), "a sample keeps its own time"

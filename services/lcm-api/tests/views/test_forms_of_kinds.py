@@ -58,6 +58,17 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "filter": {"operationTypes": ["SCALE"], "vnfInstanceSubscriptionFilter": {"vnfInstanceIds": ["i"]}},
     },
     "package-subscription": {"callbackUri": "http://nfvo/n", "filter": {"vnfdId": ["v"]}},
+    "pm-job": {
+        "objectType": "Vnfc", "objectInstanceIds": ["v"], "callbackUri": "http://nfvo/n", "subObjectInstanceIds": ["c"],
+        "criteria": {"performanceMetric": ["VCpuUsageMeanVnf"], "collectionPeriod": 60, "reportingPeriod": 600},
+    },
+    "threshold": {
+        "objectType": "Vnf", "objectInstanceId": "v", "callbackUri": "http://nfvo/n", "authentication": AUTHENTICATION,
+        "criteria": {
+            "performanceMetric": "VCpuUsageMeanVnf", "thresholdType": "SIMPLE",
+            "simpleThresholdDetails": {"thresholdValue": 80, "hysteresis": 10},
+        },
+    },
     "change-subscription": {
         "callback_url": "http://osm/n", "min_notify_interval": 5, "authentication": AUTHENTICATION, "filter": {"types": ["vim.reachable"]},
     },

@@ -11,6 +11,7 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_lcm_api.views.packages import placed_warning
 from kubevnfm_store.query import Query
 from worlds.lcm_world import World
+from worlds.pm_documents import store_action, store_job, store_threshold
 
 PACKAGES, SEARCH = "/kubevnfm/v1/packages", "/kubevnfm/v1/search"
 FILES = frozenset({"Definitions/df.yaml", "Scripts/a.py", "note: odd.yaml"})
@@ -82,6 +83,17 @@ async def test_packages_are_listed_with_their_failures_and_warnings(world: World
     (await world.call("GET", f"{PACKAGES}/00000000-0000-4000-8000-000000000000/warnings")).problem(404)
 
 
+async def store_what_has_no_name(world: World, instance_id: str) -> None:
+    """Store subscriptions, and what is measured of an instance and done for it."""
+    callbacks = ("https://nfvo.example/a", "http://***@nfvo.example:8080/b?t=***", "http://oss/nfvo")
+    for number, callback in enumerate(callbacks):
+        callback_of = {"id": f"sub-{number}", "callbackUri": callback, "apiVersion": "v2", "createdAt": "t"}
+        await world.store.insert("subscriptions", f"sub-{number}", callback_of)
+    await store_job(world.store, "pm-1", instance_id)
+    await store_threshold(world.store, "above-1", instance_id)
+    await store_action(world.store, "healed-1", instance_id)
+
+
 async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: World) -> None:
     """Exact ones first, 20 of a kind, and a kind whose owner does not answer is named."""
     package = await world.sample()
@@ -101,11 +113,7 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
     world.volumes.by_id["edge-volume"] = PersistentVolume.model_validate(volume)
 
     world.regions.add("op/edge-east", "vim-edge")
-    for number, callback in enumerate(
-        ("https://nfvo.example/a", "http://***@nfvo.example:8080/b?t=***", "http://oss/nfvo")
-    ):
-        callback_of = {"id": f"sub-{number}", "callbackUri": callback, "apiVersion": "v2", "createdAt": "t"}
-        await world.store.insert("subscriptions", f"sub-{number}", callback_of)
+    await store_what_has_no_name(world, ids[0])
 
     async def found(query: str) -> dict[str, Any]:
         view: dict[str, Any] = (await world.call("GET", f"{SEARCH}?{query}")).must(200).json
@@ -136,6 +144,9 @@ async def test_everything_is_found_by_the_beginning_of_its_id_or_name(world: Wor
         ("sub-1", "subscription", "sub-1", "id"),
         ("oss", "subscription", "sub-2", "callbackUri"),
         ("https://nf", "subscription", "sub-0", "callbackUri"),
+        ("pm-", "pm-job", "pm-1", "id"),
+        ("above-1", "threshold", "above-1", "id"),
+        ("heal", "automatic-action", "healed-1", "id"),
     ):
         (hit,) = (await found(f"q={text}&kind={kind}"))["items"]
         assert "/kubevnfm/v1/" in hit["href"], "its own view"

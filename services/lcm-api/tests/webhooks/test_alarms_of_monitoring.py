@@ -9,12 +9,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 from callers.callers import UNKNOWN
 from callers.users import basic, users_file
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lcm_api.alarm_marks import external_marks
 from kubevnfm_lcm_api.faults import external
 from kubevnfm_lcm_api.faults.alarms import COLLECTION, Alarms
 from kubevnfm_lcm_api.faults.domain.external import ExternalAlert
@@ -128,6 +130,54 @@ async def test_an_alert_raises_one_alarm_however_often_it_comes_and_its_end_clea
     assert [("alarmClearedTime" in each) for each in await alarms(world)] == [True, False]
     metrics = (await world.call("GET", "/kubevnfm/v1/metrics", headers={})).must(200).raw.decode()
     assert 'kubevnfm_webhook_alerts_total{outcome="accepted",path="/alert"} 7.0' in metrics
+
+
+async def test_lists_and_trees_show_an_open_alarm_as_a_problem_of_its_vnf(world: World) -> None:
+    """API-255: the gravest one until it is cleared, whatever the state of the VNF; others are not touched."""
+    well, ill, worse = [await world.create(vnfInstanceName=name) for name in ("well", "ill", "worse")]
+    down = fault(worse, labels={"perceived_severity": "CRITICAL"}, fingerprint=MANY[0])
+    slow = fault(worse, labels={"perceived_severity": "WARNING"}, fingerprint=MANY[1])
+    minor = fault(ill, labels={"perceived_severity": "MINOR"}, fingerprint=MANY[2])
+    (await report(world, slow, down, minor)).must(204)
+
+    async def rows(query: str = "") -> dict[str, Any]:
+        found = (await world.call("GET", f"/kubevnfm/v1/instances{query}")).must(200).json["items"]
+        return {each["id"]: each for each in found}
+
+    shown = await rows()
+    assert {key: each["health"] for key, each in shown.items()} == {well: "ok", ill: "problem", worse: "problem"}
+    assert shown[worse]["text"].startswith("alarm Server Down (CRITICAL): No answer.")
+    assert shown[worse]["since"] == "2026-06-21T23:47:36.453Z"
+    assert sorted(await rows("?problem=true")) == sorted([ill, worse])
+    pages = [each for limit in (1, 2) for each in await pages_of(world, limit)]
+    assert sorted(pages) == sorted([ill, worse] * 2), "each once"
+    tree = (await world.call("GET", f"/kubevnfm/v1/instances/{worse}/tree")).must(200).json["root"]
+    assert (tree["health"], tree["text"]) == ("problem", shown[worse]["text"])
+    (await report(world, resolved(down))).must(204)
+    assert (await rows())[worse]["text"].startswith("alarm Server Down (WARNING)")
+    (await report(world, resolved(slow), resolved(minor))).must(204)
+    assert {each["health"] for each in (await rows()).values()} == {"ok"}
+    assert await rows("?problem=true") == {}
+
+
+async def pages_of(world: World, limit: int) -> list[str]:
+    """Return the ids of the VNF instances with a problem, read by pages."""
+    found, address = list[str](), f"/kubevnfm/v1/instances?problem=true&limit={limit}"
+    while address:
+        page = (await world.call("GET", address)).must(200).json
+        found += [each["id"] for each in page["items"]]
+        address = page.get("next", "").removeprefix(world.url)
+    return found
+
+
+async def test_of_very_many_alarms_each_instance_is_marked(world: World) -> None:
+    """A page of instances reads them in parts."""
+    with patch("kubevnfm_lcm_api.alarm_marks._PAGE", 2):
+        one, two, three = sorted([await world.create() for _ in range(3)])
+        numbers = iter(MANY)
+        alerts = [fault(each, fingerprint=next(numbers)) for each in (one, one, one, one, three)]
+        (await report(world, *alerts)).must(204)
+        assert (await external_marks(world.store, [three, two, one])).keys() == {one, three}
 
 
 async def test_an_alert_about_no_resource_and_one_that_says_cleared(world: World) -> None:

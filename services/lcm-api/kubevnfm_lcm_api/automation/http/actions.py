@@ -9,6 +9,8 @@ from typing import Final
 from aiohttp import web
 from kubevnfm_access.middleware import CALLER
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.prefixes import with_id
 from kubevnfm_store.query import AllOf, Compare, Filter, Op, Sort
 from pydantic import Field
 
@@ -21,7 +23,7 @@ from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page, word
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, add_routes
 from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ID, ListPage, Part, find_named, find_page, list_answer
-from kubevnfm_lcm_api.views.services import views
+from kubevnfm_lcm_api.views.services import Found, views
 
 _OPEN: Final = ("COLLECTING", "WAITING", "STARTED")
 _ENDED: Final = ("DONE", "NOT_DONE", "TRIAL")
@@ -144,6 +146,18 @@ def _shown(action: Action, root: str) -> JsonObject:
     if action.waiting is not None:
         shown["waiting"] = {"for" if name == "what" else name: value for name, value in body["waiting"].items()}
     return {**shown, "text": action.text, "triggers": body["triggers"][:_MOST_TRIGGERS], "_links": links}
+
+
+@dataclass(frozen=True)
+class ActionSearch:
+    """Finds automatic actions by the beginning of their ids, for the search of the views."""
+
+    store: DocumentStore
+
+    async def with_id(self, text: str, *, limit: int) -> Sequence[Found]:
+        """Return actions whose ids begin so."""
+        found = await with_id(self.store, COLLECTION, text, limit=limit, exclude=("triggers", "internal"))
+        return [Found(each.id, each.body["operation"], each.body["state"]) for each in found]
 
 
 def add_to(app: web.Application, automatic: AutomaticOperations) -> None:

@@ -21,7 +21,7 @@ from kubevnfm_lcm_api.http.pages import PARAMETERS, PageRequest, read_page, word
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.views.instance_rows import PREFIX
 from kubevnfm_lcm_api.views.lists import ID, ListPage, Part, find_named, find_page, list_answer
-from kubevnfm_lcm_api.views.services import FoundAlarm, views
+from kubevnfm_lcm_api.views.services import Found, views
 
 AlarmState = Literal["OPEN", "CLEARED"]
 _STATE: Final = Parameter("state", "OPEN or CLEARED", values=("OPEN", "CLEARED"))
@@ -132,11 +132,11 @@ class AlarmSearch:
 
     store: DocumentStore
 
-    async def with_id(self, text: str, *, limit: int) -> Sequence[FoundAlarm]:
+    async def with_id(self, text: str, *, limit: int) -> Sequence[Found]:
         """Return alarms whose ids begin so."""
         found = await with_id(self.store, COLLECTION, text, limit=limit)
         return [
-            FoundAlarm(each.id, each.body["faultType"], each.body["internal"]["state"])
+            Found(each.id, each.body["faultType"], each.body["internal"]["state"])
             for each in found
             if "alarmRaisedTime" in each.body
         ]

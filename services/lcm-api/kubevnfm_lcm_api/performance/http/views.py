@@ -63,7 +63,8 @@ class ShownRevision:
 def job_view(document: JsonMapping, reports: Sequence[JsonMapping], root: str) -> JsonObject:
     """Return a PmJob; authentication, and the values of the address's query, are never shown."""
     own = f"{root}{JOBS}/{document['id']}"
-    shown = [_report(each, own) for each in reports]
+    links = report_links(document, reports, root)
+    shown = [{name: each[name] for name in ("href", "readyTime", "expiryTime")} for each in links]
     objects = [{"href": f"{root}{_INSTANCES}/{each}"} for each in document["objectInstanceIds"]]
     return {
         **_common(document),
@@ -74,9 +75,10 @@ def job_view(document: JsonMapping, reports: Sequence[JsonMapping], root: str) -
     }
 
 
-def _report(report: JsonMapping, job: str) -> JsonObject:
-    times = {name: report[name] for name in ("readyTime", "expiryTime")}
-    return {"href": f"{job}/reports/{report['id']}", **times}
+def report_links(document: JsonMapping, reports: Sequence[JsonMapping], root: str) -> Sequence[JsonObject]:
+    """Return reports of a job with their links and times."""
+    own, times = f"{root}{JOBS}/{document['id']}/reports", ("begin", "end", "readyTime", "expiryTime")
+    return [{"href": f"{own}/{each['id']}", **{name: each[name] for name in times}} for each in reports]
 
 
 def threshold_view(document: JsonMapping, root: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The forms of what is made without a package: VIMs, cloud regions, links, volumes, orders, subscriptions.
+"""The forms of what is made without a package: VIMs, cloud regions, links, volumes, orders, subscriptions, PM jobs, thresholds.
 
 Each is the schema of the model that the request is read by; what other services judge, they describe themselves.
 """
@@ -25,6 +25,8 @@ from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstancePatch, VnfInstanceR
 from kubevnfm_lcm_api.notifications.domain.faults import FmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
+from kubevnfm_lcm_api.performance.domain.requests import CreatePmJobRequest, CreateThresholdRequest
+from kubevnfm_lcm_api.performance.http.views import JOBS, THRESHOLDS
 from kubevnfm_lcm_api.views.forms.schemas import DEFS, request_schema, tidied
 from kubevnfm_lcm_api.views.services import views
 
@@ -129,6 +131,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         "Subscribe to news of VNF packages", "POST", "/vnfpkgm/v2/subscriptions", PkgmSubscriptionRequest
     ),
     "alarm-subscription": Kind("Subscribe to alarms", "POST", "/vnffm/v1/subscriptions", FmSubscriptionRequest),
+    "pm-job": Kind("Measure VNFs and report it", "POST", JOBS, CreatePmJobRequest),
+    "threshold": Kind("Watch a value of a VNF", "POST", THRESHOLDS, CreateThresholdRequest),
     "change-subscription": Kind(
         "Subscribe to changes of VNFs and regions", "POST", f"{_MULTICLOUD}/subscriptions", SubscriptionRequest
     ),

@@ -35,7 +35,7 @@ def tree_of(facts: TreeFacts) -> Node:
     """Return the tree of a VNF, neither in order nor grouped."""
     vnf, document = facts.record.vnf, facts.document
     drift = drift_of(vnf.metadata)
-    health, text, since = judged(document, facts.operation, drift)
+    health, text, since = judged(document, facts.operation, drift, None, facts.alarm)
     return Node(
         kind="vnf",
         id=vnf.id,

@@ -13,6 +13,7 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_clients.vim_views import VimNode
 from kubevnfm_kit.json_types import JsonMapping
 
+from kubevnfm_lcm_api.alarm_marks import ExternalMark
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.views.instance_rows import InstanceSummary
 
@@ -76,4 +77,6 @@ class TreeFacts:
     volumes: Mapping[str, Known[PersistentVolume]] = field(default_factory=dict)
     nodes: Known[Sequence[VimNode]] = field(default_factory=lambda: Away("nothing has asked"))
     """The nodes of its own cluster."""
+    alarm: ExternalMark | None = None
+    """The mark of its open alarms of monitoring systems."""
     on_vim: OnVim = field(default_factory=lambda: OnVim(()))

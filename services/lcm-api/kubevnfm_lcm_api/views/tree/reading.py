@@ -15,6 +15,7 @@ from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Compare, Op, Query, Stored
 
+from kubevnfm_lcm_api.alarm_marks import external_marks
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
@@ -55,6 +56,7 @@ async def read_facts(request: web.Request, instance_id: str, *, networks_alone: 
     links = {each.virtual_link_id for each in record.internals.networks}
     volumes = {each.persistent_volume_id for each in record.internals.volumes} if not networks_alone else set[str]()
     own = record.internals.cluster_vim_id if not networks_alone else None
+    alarms = await external_marks(store, [instance_id])
     vims, placed, linked, claimed, nodes, on_vim = await asyncio.gather(
         _each("vim-registry", views(request).vims.get, _vims_of(record, is_claimed=operation is not None)),
         known_of("infra-k8s", _existing(clients.inventory, instance_id, has_release=has_release))
@@ -77,6 +79,7 @@ async def read_facts(request: web.Request, instance_id: str, *, networks_alone: 
         links=linked,
         volumes=claimed,
         nodes=nodes,
+        alarm=alarms.get(instance_id),
         on_vim=on_vim,
     )
 
