@@ -27,6 +27,7 @@ from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.playbooks import HttpPlaybookPrograms
+from kubevnfm_clients.pod_usages import HttpPodUsages
 from kubevnfm_clients.session import internal_session
 from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
@@ -271,7 +272,8 @@ def _multicloud(
     verdicts = HttpVerdicts(objects_url, token, session)
     charts = HttpChartPrograms(objects_url, token, session)
     checks = HttpHealthChecks(objects_url, token, session)
-    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts, charts, checks)
+    usages = HttpPodUsages(objects_url, token, session, ring=ring)
+    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts, charts, checks, usages)
 
 
 def _on_loopback(port: int) -> str:

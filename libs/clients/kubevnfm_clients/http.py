@@ -29,6 +29,7 @@ from kubevnfm_clients.multicloud.errors import (
     ChartUnavailable,
     RegionLacks,
     RegionUnavailable,
+    ResourceMetricsUnavailable,
     Suspended,
     UnknownKind,
 )
@@ -118,6 +119,7 @@ _BY_CODE: Final[Mapping[str, type[VnfmError]]] = {
         ChartUnavailable,
         PreconditionFailed,
         RegionUnavailable,
+        ResourceMetricsUnavailable,
         Suspended,
     )
 }

@@ -81,6 +81,7 @@ from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.live_verdicts import LiveVerdicts
+from kubevnfm_infra_k8s.domain.reading.pod_usages import ClusterPodUsages
 from kubevnfm_infra_k8s.domain.reconciling.ports import D
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
@@ -193,7 +194,7 @@ async def infra_k8s(
         _handle_watches(worker, watching, comparison, VnfcHandler(clusters, vims, releases, backends.bus, clock))
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
-            LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm, checks,
+            LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm, checks, ClusterPodUsages(clusters, vims),
             token=settings.internal_token.get_secret_value(),
         )  # fmt: skip
         count_links(backends.metrics, stored_links.StoredLinkStates(store))

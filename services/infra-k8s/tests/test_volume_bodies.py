@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kubevnfm_clients.multicloud.volumes import VolumeRequest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.volumes import bodies
 from kubevnfm_infra_k8s.domain.volumes.phases import phase_of
-from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.volumes.record import Use, Volume
 
 NOW = "2026-01-01T00:00:00.000Z"

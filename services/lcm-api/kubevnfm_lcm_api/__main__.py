@@ -14,6 +14,7 @@ from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.multicloud.verdicts import HttpVerdicts
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.playbooks import HttpPlaybookPrograms
+from kubevnfm_clients.pod_usages import HttpPodUsages
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
 from kubevnfm_worker.backends import Backends
@@ -44,6 +45,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             verdicts=HttpVerdicts(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             charts=HttpChartPrograms(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             health_checks=HttpHealthChecks(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
+            usages=HttpPodUsages(settings.infra_k8s_url, *peers.credentials("infra-k8s"), ring=backends.key_ring),
         ),
     )
 

@@ -31,7 +31,7 @@ LEASE_S: Final = 90.0
 WORK_S: Final = 60.0
 _AT_ONCE: Final = 8
 _PAGE: Final = 50
-_LARGE: Final = ("reports", "internal/sides", "metadata", "servers")
+_LARGE: Final = ("reports", "internal/sides", "internal/sampled", "metadata", "servers")
 """The claimed document has them again."""
 _LOOK_S: Final = 5.0
 """So often documents are looked for that other processes have made."""

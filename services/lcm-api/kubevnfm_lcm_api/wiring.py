@@ -13,6 +13,7 @@ from kubevnfm_access.openid import OpenId
 from kubevnfm_access.wiring import opened_access, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.playbooks import PlaybookPrograms
+from kubevnfm_clients.pod_usages import PodUsages
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AwaitPackage
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
@@ -369,7 +370,8 @@ async def _connected(
         ))  # fmt: skip
         enter = stack.enter_async_context
         automatic = await enter(_automation(settings, backends, outbox, lifecycle_parts, multicloud))
-        measured = await enter(_measuring(settings, backends, outbox, notification_parts, session, automatic))
+        usages = multicloud.usages
+        measured = await enter(_measuring(settings, backends, outbox, notification_parts, session, automatic, usages))
         yield lifecycle_parts, package_parts, notification_parts, fault_parts, measured, automatic
 
 
@@ -393,6 +395,7 @@ def _measuring(
     callbacks: notifications.NotificationParts,
     session: aiohttp.ClientSession,
     automatic: automation.AutomationParts,
+    usages: PodUsages,
 ) -> AbstractAsyncContextManager[performance.PerformanceParts]:
     return performance.performance_parts(
         settings,
@@ -403,6 +406,7 @@ def _measuring(
         rules=settings.address_rules,
         on_crossing=automatic.crossings.act,
         check_automation=automatic.crossings.check,
+        usages=usages,
     )
 
 

@@ -29,6 +29,7 @@ from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_csar.values_schema import SchemaRefused, described, read_schema, with_defaults
 from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests, read_ordered
+from kubevnfm_infra_k8s.domain.reading.pod_usages import usage_of
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.foreign_yaml.heat import read_heat_yaml
@@ -65,6 +66,12 @@ class _Result(Answer):
     stdout: str
     value: str = ""
     result: dict[str, Any] | None = None
+
+
+_POD_METRICS: Final = (
+    b'{"metadata":{"name":"web-6c7db69fd4-7vb66","namespace":"default"},"timestamp":"2026-11-28T12:47:55Z",'
+    b'"window":"13.865s","containers":[{"name":"c","usage":{"cpu":"124996189n","memory":"64Mi"}}]}'
+)
 
 
 def _text(raw: bytes) -> str:
@@ -163,6 +170,12 @@ def _read_callback(raw: bytes) -> None:
 
 def _read_request(raw: bytes) -> None:
     parse(InstantiateVnfRequest, read_foreign(raw))
+
+
+def _read_pod_metrics(raw: bytes) -> None:
+    found = read_foreign(raw)
+    if isinstance(found, dict) and (usage := usage_of("p", found, {}, {})) is not None:
+        json.dumps(usage.model_dump(mode="json"), allow_nan=False).encode()
 
 
 def _read_answer(raw: bytes) -> None:
@@ -287,6 +300,7 @@ def readers() -> dict[str, Reader]:
         "callbacks": Reader(
             _read_callback, (InvalidInput, Unprocessable), _json_inputs("callbacks", [json.dumps(_CALLBACK).encode()])
         ),
+        "pod-metrics": Reader(_read_pod_metrics, (ValueError,), _json_inputs("pod-metrics", [_POD_METRICS])),
         "sandbox-answers": Reader(
             _read_answer, (AnswerRefused,), _json_inputs("sandbox-answers", [json.dumps(_ANSWER).encode()])
         ),

@@ -31,8 +31,11 @@ AUTOMATIC: Final[Mapping[str, str]] = {
     "AUTOMATIC_HEAL_AFTER_S": "2",
     "AUTOMATIC_HEAL_COOLDOWN_S": "0",
     "AUTOMATIC_SCALE_COOLDOWN_S": "0",
+    "PM_SAMPLE_S": "1",
+    "PM_SAMPLE_DELAY_S": "1",
+    "THRESHOLD_PERIOD_S": "1",
 }
-"""The pauses of automatic operations: short, and none between scalings."""
+"""The pauses of automatic operations and of measurements: short, and none between scalings."""
 SUBSCRIBERS: Final = "127.0.0.0/8"
 """The network in which the tests' own subscribers listen."""
 

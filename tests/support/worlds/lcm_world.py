@@ -65,6 +65,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
+from worlds.given_usages import GivenUsages
 from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
@@ -582,6 +583,7 @@ class World:
     inventory: GivenInventory
     logs: TwinLogs
     automation: AutomationParts
+    usages: GivenUsages
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _kept: set[str] = field(default_factory=set)
@@ -780,6 +782,7 @@ async def lcm_world(
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
     dry_runs, charts, checks = NoDryRuns(), GivenProgram(), TwinHealthChecks()
     playbooks, inventory, logs = GivenProgram(), GivenInventory(), TwinLogs()
+    usages = GivenUsages()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -798,7 +801,7 @@ async def lcm_world(
                     node_logs=logs,
                     playbooks=playbooks,
                     multicloud=MultiCloudServices(
-                        regions, links, volumes, inventory, dry_runs, SimpleVerdicts(), charts, checks
+                        regions, links, volumes, inventory, dry_runs, SimpleVerdicts(), charts, checks, usages
                     ),
                     limits=limits,
                 ) as running,
@@ -823,6 +826,7 @@ async def lcm_world(
                     inventory,
                     logs,
                     running.automation,
+                    usages,
                 )
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()

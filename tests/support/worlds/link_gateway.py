@@ -34,6 +34,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
 
+from worlds.given_usages import GivenUsages
 from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinRegions, TwinVolumes
@@ -111,7 +112,15 @@ async def link_gateway(
         regions = TwinRegions()
         regions.add("op/one", "vim")
         owners = MultiCloudServices(
-            regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts(), GivenProgram(), TwinHealthChecks()
+            regions,
+            client,
+            TwinVolumes(),
+            inventory,
+            NoDryRuns(),
+            SimpleVerdicts(),
+            GivenProgram(),
+            TwinHealthChecks(),
+            GivenUsages(),
         )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1),

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.performance.job_work import JobWork
 from kubevnfm_lcm_api.performance.jobs import PmJobs
 from kubevnfm_lcm_api.performance.measured import Measured
 from kubevnfm_lcm_api.performance.measuring import Measuring
+from kubevnfm_lcm_api.performance.pod_sampling import PodSampling
 from kubevnfm_lcm_api.performance.resources import Shared
 from kubevnfm_lcm_api.performance.sources import Sources
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
@@ -35,6 +36,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 from patience import until
 
+from worlds.given_usages import GivenUsages
 from worlds.lcm_builders import RING
 from worlds.set_clock import SetClock
 
@@ -85,6 +87,7 @@ class PerformanceWorld:
     bus: InProcessBus
     heard: list[Any]
     """The events that were published, in order: see `publish`."""
+    usages: GivenUsages
 
     async def instantiate(self, *pods: str, id: str = INSTANCE, **info: Any) -> str:
         """Store a CNF with these pods."""
@@ -95,7 +98,15 @@ class PerformanceWorld:
         ]  # fmt: skip
         vnfcs = [{"id": f"VDU1-{pod}", "vduId": "VDU1", "vnfcResourceInfoId": pod} for pod in pods]
         body = {"flavourId": "simple", "vnfcResourceInfo": resources, "vnfcInfo": vnfcs, **info}
-        await self.store.insert(INSTANCES, id, {"id": id, "instantiatedVnfInfo": body})
+        named = dict.fromkeys(
+            ("vnfdId", "vnfProvider", "vnfProductName", "vnfSoftwareVersion", "vnfdVersion", "vnfPkgId"), "x"
+        )
+        stored = {
+            "id": id, **named, "createdAt": "", "updatedAt": "", "instantiationState": "INSTANTIATED",
+            "instantiatedVnfInfo": body, "vimConnectionInfo": {"k": {"vimId": "k8s", "vimType": "kubernetes"}},
+            "internal": {"deployments": [{"kind": "release", "vimKey": "k"}]},
+        }  # fmt: skip
+        await self.store.insert(INSTANCES, id, stored)
         return id
 
     async def job(self, **changes: Any) -> Stored:
@@ -155,8 +166,8 @@ async def _no_automation(instance_id: str, metadata: Mapping[str, Any], *, is_of
 
 
 @asynccontextmanager
-async def performance_world(folder: Path) -> AsyncIterator[PerformanceWorld]:
-    """Yield the parts."""
+async def performance_world(folder: Path, *, has_prometheus: bool = True) -> AsyncIterator[PerformanceWorld]:
+    """Yield the parts; without a Prometheus pods are sampled."""
     clock, measurer = SetClock(BEGIN), TwinMeasurer()
     async with SqliteStore.open(folder / "store.db") as store, InProcessBus(RING, drain_s=1.0) as bus:
         heard: list[Any] = []
@@ -167,17 +178,26 @@ async def performance_world(folder: Path) -> AsyncIterator[PerformanceWorld]:
 
         await bus.consume_events("lcm-api.heard", ("lcm.performance.reported", "lcm.threshold.crossed"), hear)
         async with OutboxRelay(store, bus, collections=[JOBS, THRESHOLDS], settle_s=0) as relay:
-            yield parts(store, clock, measurer, relay, bus, heard)
+            yield parts(store, clock, measurer, relay, bus, heard, GivenUsages(), has_prometheus=has_prometheus)
 
 
 def parts(
-    store: Any, clock: SetClock, measurer: TwinMeasurer, relay: OutboxRelay, bus: InProcessBus, heard: list[Any]
+    store: Any,
+    clock: SetClock,
+    measurer: TwinMeasurer,
+    relay: OutboxRelay,
+    bus: InProcessBus,
+    heard: list[Any],
+    usages: GivenUsages,
+    *,
+    has_prometheus: bool = True,
 ) -> PerformanceWorld:
     """Return the parts on a store, which may be that of a process that dies."""
     subscriber: Any = _Subscriber()
     callbacks = OwnCallbacks(store, clock, CheckedCallbacks(subscriber, RING, tests=False))
-    sources = Sources(measurer, lambda _: measurer, AddressRules())
-    shared = Shared(store, clock, RING, callbacks, sources, most=20)
+    sources = Sources(measurer if has_prometheus else None, lambda _: measurer, AddressRules())
+    pods = PodSampling(store, usages, clock, 15.0, timedelta(seconds=30))
+    shared = Shared(store, clock, RING, callbacks, sources, pods, most=20)
     outbox = Outbox(store, relay, RING)
     measuring = Measuring(store, sources, SourceStates(store, clock), 1.0)
     after = timedelta(seconds=1)
@@ -185,7 +205,7 @@ def parts(
     thresholds = Thresholds(shared, outbox, lambda: None, _no_automation)
     return PerformanceWorld(
         store, clock, measurer, jobs, thresholds,
-        JobWork(store, outbox, clock, jobs, measuring, timedelta(seconds=600), 3),
-        ThresholdWork(clock, thresholds, measuring, after, 30),
-        Measured(store, clock, jobs, thresholds), relay, bus, heard,
+        JobWork(store, outbox, clock, jobs, measuring, pods, timedelta(seconds=600), 3),
+        ThresholdWork(clock, thresholds, measuring, pods, after, 30),
+        Measured(store, clock, jobs, thresholds), relay, bus, heard, usages,
     )  # fmt: skip

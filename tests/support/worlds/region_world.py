@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudSer
 from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_vim_registry.settings import Settings
 
+from worlds.given_usages import GivenUsages
 from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.kubeconfigs import a_kubeconfig, encoded
@@ -93,7 +94,15 @@ async def region_world(
         none: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
         owners = MultiCloudServices(
-            client, links, volumes, GivenInventory(), NoDryRuns(), SimpleVerdicts(), GivenProgram(), TwinHealthChecks()
+            client,
+            links,
+            volumes,
+            GivenInventory(),
+            NoDryRuns(),
+            SimpleVerdicts(),
+            GivenProgram(),
+            TwinHealthChecks(),
+            GivenUsages(),
         )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=none, groups=none, ends=none, group_parallel=1),

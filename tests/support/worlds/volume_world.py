@@ -33,6 +33,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
 
+from worlds.given_usages import GivenUsages
 from worlds.health_checks import TwinHealthChecks
 from worlds.inventory_world import GivenInventory, GivenProgram, NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinLinks, TwinRegions
@@ -125,6 +126,7 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
             SimpleVerdicts(),
             GivenProgram(),
             TwinHealthChecks(),
+            GivenUsages(),
         )
         subjects = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1)

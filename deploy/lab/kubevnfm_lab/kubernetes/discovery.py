@@ -84,8 +84,12 @@ def api_resources(table: ResourceTable, group: str, version: str) -> Obj:
 
 def aggregated(table: ResourceTable, groups: Sequence[str], api_version: str) -> Obj:
     """Return an APIGroupDiscoveryList of ``groups`` (the core group is ``""``)."""
-    items = []
+    items: list[Obj] = []
     for group in groups:
+        if group in table.away:
+            stale = [{"version": version, "freshness": "Stale"} for version in table.versions(group)]
+            items.append({"metadata": {"name": group}, "versions": stale})
+            continue
         versions = [
             {
                 "version": version,

@@ -186,6 +186,8 @@ class ResourceTable:
     def __init__(self) -> None:
         self._served: dict[tuple[str, str, str], Resource] = {}
         self._stored: dict[str, Resource] = {}
+        self.away: set[str] = set()
+        """Groups whose own API server does not answer."""
         for resource in BUILT_IN:
             self.add(resource)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_lab.kubernetes import discovery, openapi
+from kubevnfm_lab.kubernetes import discovery, openapi, podmetrics
 from kubevnfm_lab.kubernetes.controllers.kubevirt import SUBRESOURCES, restart
 from kubevnfm_lab.kubernetes.errors import ApiError, method_not_allowed, not_served, of_fault
 from kubevnfm_lab.kubernetes.evictions import Evictions
@@ -55,6 +55,7 @@ class ApiServer:
         self._verbs = Verbs(registry)
         self._reviews = Reviews(registry.store, tokens, rbac)
         self._evictions = Evictions(registry)
+        self._metrics = podmetrics.PodMetrics(registry.store)
         self._watches: set[Watch] = set()
         # Cancelling a handler ends the watch of a client that hung up; writes have no await inside and stay whole.
         self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
@@ -132,6 +133,8 @@ class ApiServer:
     ) -> web.StreamResponse:
         if not info.resource:
             return self._answer_path(request, info)
+        if info.group in self._table.away:
+            return _away()
         if (info.group, info.verb, info.qualified_resource) == _RESTART:
             restart(self._registry, Key(info.namespace, info.name))
             return web.Response(status=202)
@@ -142,6 +145,8 @@ class ApiServer:
         if resource is None or (resource.namespaced and not info.namespace and (info.name or info.verb == "create")):
             raise not_served()
         target = Target(resource, info.namespace, info.name, info.subresource)
+        if resource.group == podmetrics.GROUP and not info.subresource:
+            return _json(self._metrics.answer(target, info.verb, request.query), 200)
         if info.verb == "watch":
             return await self._watch(request, target)
         body = await self._body(request)
@@ -238,6 +243,8 @@ class ApiServer:
                 return _json(discovery.api_resources(self._table, "", version), 200)
             case ["apis", group] if group in self._table.groups():
                 return _json(discovery.api_group(self._table, group), 200)
+            case ["apis", group, _] if group in self._table.away:
+                return _away()
             case ["apis", group, version] if version in self._table.versions(group):
                 return _json(discovery.api_resources(self._table, group, version), 200)
             case ["openapi", "v3", *rest]:
@@ -278,6 +285,11 @@ class ApiServer:
 def _no_page() -> web.Response:
     """Return what a path gets that is below no group and version: no Status object."""
     return web.Response(status=404, text="404 page not found\n")
+
+
+def _away() -> web.Response:
+    """Return what the paths of a group get whose own API server does not answer: no Status object."""
+    return web.Response(status=503, text="service unavailable\n")
 
 
 def _json(obj: Obj, code: int) -> web.Response:

@@ -1,4 +1,4 @@
-"""Errors of regions and charts that keep their codes from the service that owns them to the gateway."""
+"""Errors of regions, their clusters and charts that keep their codes from the service that owns them to the gateway."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from kubevnfm_kit.errors import Conflict, OutsideUnavailable, Unprocessable, Vnf
 
 class RegionUnavailable(OutsideUnavailable, code="cluster-unavailable", title="Cluster unavailable"):
     """The API server of the region does not answer now."""
+
+
+class ResourceMetricsUnavailable(
+    OutsideUnavailable, code="resource-metrics-unavailable", title="Resource metrics unavailable"
+):
+    """The cluster does not serve ``metrics.k8s.io``, or its metrics-server does not answer."""
 
 
 class Suspended(Conflict, code="suspended", title="Suspended", retryable=True):

@@ -10,12 +10,14 @@ from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.types import revision_of
 from kubevnfm_clients.multicloud.verdicts import Verdicts
+from kubevnfm_clients.pod_usages import PodUsages
 from kubevnfm_kit.internal import internal_app
 
 from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.http_dry_runs import dry_run_routes
 from kubevnfm_infra_k8s.adapters.http_health_checks import health_check_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
+from kubevnfm_infra_k8s.adapters.http_resource_metrics import resource_metrics_routes
 from kubevnfm_infra_k8s.adapters.http_verdicts import verdict_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
 from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, wait_s
@@ -33,12 +35,14 @@ def internal_api(
     verdicts: Verdicts,
     charts: ChartPrograms,
     health_checks: HealthChecks,
+    usages: PodUsages,
     *,
     token: str,
 ) -> web.Application:
     """Return the application; all its paths require the internal token."""
     of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs), *verdict_routes(verdicts)]
     of_objects += [*chart_routes(charts), *health_check_routes(health_checks)]
+    of_objects += resource_metrics_routes(usages)
     routes = [*link_routes(links), *volume_routes(volumes), *of_objects]
     return internal_app(routes, token=token)
 

@@ -38,10 +38,11 @@ from kubevnfm_infra_k8s.domain.errors import (
     AddressRefused,
     AddressUnnamed,
     ClusterUnavailable,
+    GroupUnavailable,
     ObjectRefused,
     WebhookUnavailable,
 )
-from kubevnfm_infra_k8s.domain.objects import condition
+from kubevnfm_infra_k8s.domain.objects import condition, field_at
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -282,11 +283,15 @@ class Transport:
         except (aiohttp.ClientError, OSError, TimeoutError, ClusterUnavailable, AccessRefused):
             return failure
         available = condition(answer.body, "Available") if answer.status == 200 else None
+        service = field_at(answer.body, "spec", "service", "name") if answer.status == 200 else None
+        if service and (available is None or available.get("status") == "True"):
+            # The condition is renewed each half minute.
+            return GroupUnavailable(f"{failure}: the server of API group {group} does not answer")
         if available is None or available.get("status") == "True":
             return failure
         said = ": ".join(str(available[name]) for name in ("reason", "message") if available.get(name))
         what = f"API group {group} is not available: APIService {version}.{group}: {said}"
-        return ClusterUnavailable(printable(f"{self.endpoint}: {what}"[:_LONGEST_MESSAGE]))
+        return GroupUnavailable(printable(f"{self.endpoint}: {what}"[:_LONGEST_MESSAGE]))
 
     async def _authorized(self, request: _Request) -> tuple[Answer, float]:
         """Return the answer; that of a server which starts, and forbids everything until it knows its rules, is a 503."""

@@ -155,6 +155,10 @@ class ClusterUnavailable(OutsideUnavailable, code="cluster-unavailable", title="
     """The API server does not answer."""
 
 
+class GroupUnavailable(ClusterUnavailable):
+    """The API server answers, but not the server of an API group that extends it."""
+
+
 class ObjectFailed(WithRemains, code="object-failed", title="Kubernetes object failed"):
     """An object has failed and will not become ready."""
 

@@ -145,6 +145,7 @@ MACHINE_INSTANCES: Final = Resource(
 VIRTUAL_MACHINES: Final = Resource("kubevirt.io/v1", "VirtualMachine", "virtualmachines", namespaced=True)
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
+NODES: Final = Resource("v1", "Node", "nodes", namespaced=False)
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)

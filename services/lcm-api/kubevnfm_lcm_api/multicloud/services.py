@@ -14,6 +14,7 @@ from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.verdicts import Verdicts
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
+from kubevnfm_clients.pod_usages import PodUsages
 
 from kubevnfm_lcm_api.http.documents import Document
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
@@ -51,6 +52,7 @@ class MultiCloudServices:
     verdicts: Verdicts
     charts: ChartPrograms
     health_checks: HealthChecks
+    usages: PodUsages
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

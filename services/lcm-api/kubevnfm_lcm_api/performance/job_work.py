@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
@@ -24,12 +24,15 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.due import CLAIM, DUE, due_fields
 from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.performance.domain.measured_objects import Objects
 from kubevnfm_lcm_api.performance.domain.ports import MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.queries import Target
+from kubevnfm_lcm_api.performance.domain.tallies import after, counted, values_of
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES, JobRecord
 from kubevnfm_lcm_api.performance.jobs import PmJobs
-from kubevnfm_lcm_api.performance.measuring import Measuring, Objects, Values
-from kubevnfm_lcm_api.performance.resources import SHOWN
+from kubevnfm_lcm_api.performance.measuring import Measuring, Values, joined
+from kubevnfm_lcm_api.performance.pod_sampling import PodSampling, Sampled, note_outage
+from kubevnfm_lcm_api.performance.resources import ERROR, SAMPLED, SHOWN, with_error
 
 log = structlog.get_logger()
 
@@ -39,6 +42,29 @@ _MOST_EVENTS: Final = 1000
 """The most events of one write: a document has a largest size."""
 _AGAIN: Final = BackOff(first_s=2.0, longest_s=60.0)
 _LATE: Final = "not measured in time: Prometheus did not answer"
+_NOT_SAMPLED: Final = "not measured: no samples of pods were taken in this time"
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The samples of pods in periods that are not measured yet."""
+
+    sampled: Sampled
+    """The newest ones."""
+    tallies: Sequence[JsonMapping]
+
+    def values(self, objects: Objects, numbers: Sequence[int]) -> Values:
+        """Return the values of these periods."""
+        by_time = {
+            index: {
+                key: value
+                for wanted in objects.wanted
+                for key, value in joined(wanted, objects, values_of(self.tallies, number, wanted.metric)).items()
+            }
+            for index, number in enumerate(numbers)
+        }
+        without = [*self.sampled.without, *(self.sampled.errors if not all(by_time.values()) else ())]
+        return Values(by_time, without, exist=self.sampled.exist)
 
 
 @dataclass(frozen=True)
@@ -50,30 +76,36 @@ class JobWork:
     clock: Clock
     jobs: PmJobs
     measuring: Measuring
+    pods: PodSampling
     catch_up: timedelta
     reports_kept: int
 
     async def measure(self, stored: Stored, claim: str) -> None:
         """Measure the periods of a job that have ended. Raises StoreUnavailable."""
-        job = JobRecord.from_stored(stored)
+        job, internal = JobRecord.from_stored(stored), stored.body["internal"]
+        objects = Objects(job.object_type, job.instance_ids, job.sub_ids, job.wanted)
+        samples = await self._sample(job, objects) if self.measuring.sources.is_sampled(internal) else None
         now = self.clock.now()
-        upto = job.periods.ended(now - self.jobs.measured_after)
-        late = max(job.measured, min(upto, job.periods.ended(now - self.catch_up)))
+        delay = self.jobs.measured_after if samples is None else self.pods.measured_after
+        upto = job.periods.ended(now - delay)
+        catch_up = self.catch_up if samples is None else self.catch_up + delay
+        late = max(job.measured, min(upto, job.periods.ended(now - catch_up)))
         # The reports of a long outage: none that would be removed at once, and no more than fit into one write.
         if late > job.measured:
             job = replace(job, measured=max(job.measured, job.periods.report_after(late, -self.reports_kept)))
         piece = job.periods.report_after(job.measured, max(1, _MOST_EVENTS // len(job.instance_ids)))
         late, upto = min(late, piece), min(upto, piece)
         if late > job.measured:
-            await self._store_late(job, late)
+            await self._store_late(job, late, _LATE if samples is None else _NOT_SAMPLED)
         numbers = range(late + 1, min(upto, late + _AT_ONCE) + 1)
-        internal = stored.body["internal"]
         fields: JsonObject
         if numbers:
-            objects = Objects(job.object_type, job.instance_ids, job.sub_ids, job.wanted)
             times = [job.periods.end(each) for each in numbers]
             try:
-                values = await self.measuring.values(objects, internal, times, job.periods.collection_s)
+                if samples is None:
+                    values = await self.measuring.values(objects, internal, times, job.periods.collection_s)
+                else:
+                    values = samples.values(objects, numbers)
             except MeasurerUnavailable:
                 failures = internal.get("failures", 0) + 1
                 again = due_fields(self.clock, now + timedelta(seconds=_AGAIN.after(failures)))
@@ -88,16 +120,31 @@ class JobWork:
                 for index, number in enumerate(numbers):
                     await self._store_sample(job, number, values, index)
         last = numbers[-1] if numbers else late
-        next_at = job.periods.end(last + 1) + self.jobs.measured_after
-        fields = {**due_fields(self.clock, next_at), "internal/failures": 0}
-        await self._move(job, claim, last, fields, is_over=job.periods.is_over(last))
+        next_at, error = job.periods.end(last + 1) + delay, None
+        fields = {"internal/failures": 0}
+        if samples is not None:
+            next_at = min(next_at, now + timedelta(seconds=self.pods.every_s))
+            fields[SAMPLED], error = after(samples.tallies, last), samples.sampled.error
+        fields |= due_fields(self.clock, next_at)
+        await self._move(job, claim, last, fields, is_over=job.periods.is_over(last), error=error)
+
+    async def _sample(self, job: JobRecord, objects: Objects) -> _Samples:
+        """Take the newest samples of pods, and count them with those before."""
+        sampled = await self.pods.sample(objects)
+        note_outage(job.id, job.body["internal"].get("error", ""), sampled.error)
+
+        def period(at: datetime) -> int | None:
+            number = job.periods.number_of(at)
+            return number if job.measured < number <= (job.periods.last or number) else None
+
+        return _Samples(sampled, counted(job.body["internal"].get("sampled", ()), sampled.samples, period))
 
     # --- values ---------------------------------------------------------------------------------------------------------
 
-    async def _store_late(self, job: JobRecord, late: int) -> None:
+    async def _store_late(self, job: JobRecord, late: int, reason: str) -> None:
         """Store that the periods up to this one are not asked for any more."""
         begin, end = job.periods.end(job.measured), job.periods.end(late)
-        gap = {"from": rfc3339(begin), "to": rfc3339(end), "reason": _LATE}
+        gap = {"from": rfc3339(begin), "to": rfc3339(end), "reason": reason}
         # In each report that has a part of it.
         for number in {*job.periods.report_ends(job.measured, late), late}:
             await self._insert(
@@ -131,10 +178,22 @@ class JobWork:
 
     # --- the job --------------------------------------------------------------------------------------------------------
 
-    async def _move(self, job: JobRecord, claim: str, last: int, fields: JsonObject, *, is_over: bool = False) -> None:
-        """Write how far the job is measured, with the reports that are complete by that, and their events."""
+    async def _move(
+        self,
+        job: JobRecord,
+        claim: str,
+        last: int,
+        fields: JsonObject,
+        *,
+        is_over: bool = False,
+        error: str | None = None,
+    ) -> None:
+        """Write how far the job is measured, with the reports that are complete by that, and their events.
+
+        ``error``: why the last samples are missing, to show it; None: as before.
+        """
         ends = job.periods.report_ends(job.measured, last)[-self.reports_kept :]
-        if not ends:
+        if not ends and not self._new_error(job, error):
             await self._write(job, claim, last, fields, ends, is_over=is_over)
             return
         while True:
@@ -143,8 +202,12 @@ class JobWork:
             if current is None or current.body["internal"].get("claim") != claim:
                 return
             job = replace(job, body=current.body)
-            if await self._write(job, claim, last, fields, ends, is_over=is_over):
+            shown = {**fields, **self._new_error(job, error)}
+            if await self._write(job, claim, last, shown, ends, is_over=is_over):
                 return
+
+    def _new_error(self, job: JobRecord, error: str | None) -> JsonObject:
+        return {} if error is None else with_error(job.body["internal"], error, self.clock.now())
 
     async def _write(
         self, job: JobRecord, claim: str, last: int, fields: JsonObject, ends: Sequence[int], *, is_over: bool
@@ -155,13 +218,14 @@ class JobWork:
         fields = {**fields, "internal/measured": last}
         events: list[Envelope[Message]] = []
         reports: Sequence[JsonMapping] = ()
+        shown = job.body["internal"]["shown"]
+        if ends or ERROR in fields:
+            expected.append(Compare(SHOWN, Op.EQ, [shown]))
         if ends:
             await self.jobs.resources.follow(Stored(job.id, 0, job.body))
             made = [self._report(job, each) for each in ends]
             reports = [*self.jobs.reports(job.body), *made][-self.reports_kept :]
             events = list(self._events(job, made))
-            shown = job.body["internal"]["shown"]
-            expected.append(Compare(SHOWN, Op.EQ, [shown]))
             fields |= {
                 "reports": list(reports),
                 SHOWN: shown + 1,

@@ -58,13 +58,16 @@ class PmJobs:
         request.check()
         criteria = request.criteria
         ids = request.object_instance_ids
-        wanted_metrics(request.object_type, criteria.performance_metric, criteria.performance_metric_group, ids)
+        names = criteria.performance_metric
+        wanted = wanted_metrics(request.object_type, names, criteria.performance_metric_group, ids)
         self._check_boundary(request)
-        body = await self.resources.drafted(request, ids)
+        places = {name: f"criteria/performanceMetric[{index}]" for index, name in enumerate(names)}
+        body = await self.resources.drafted(request, ids, places, wanted)
         # Whole seconds: a Prometheus is asked for moments of the job's own, which no rounding moves.
         begin = self.on.clock.now().replace(microsecond=0)
         body["criteria"] = {name: value for name, value in body["criteria"].items() if value != []}
-        due = due_fields(self.on.clock, begin + timedelta(seconds=criteria.collection_period) + self.measured_after)
+        end = begin + timedelta(seconds=criteria.collection_period) + self.measured_after
+        due = due_fields(self.on.clock, begin if self.on.sources.is_sampled(body["internal"]) else end)
         body["internal"] |= {"begin": rfc3339(begin), "measured": 0, "dueAt": due["internal/dueAt"]}
         stored = await self.on.store.insert(COLLECTION, body["id"], body)
         await self.resources.follow(stored)

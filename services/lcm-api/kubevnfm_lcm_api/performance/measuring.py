@@ -11,11 +11,10 @@ from typing import Final
 
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_sol.performance import ObjectType
 from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.measurement_sources import SourceStates
-from kubevnfm_lcm_api.performance.domain.measured_objects import Measured, measured
+from kubevnfm_lcm_api.performance.domain.measured_objects import Measured, Objects, measured
 from kubevnfm_lcm_api.performance.domain.metrics import OF_POINTS, Metric, Wanted
 from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, Measurer, MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.queries import Span, Target, of_whole, questions
@@ -27,21 +26,6 @@ LONGEST_S: Final = 45.0
 measurers have equal shares, so that the last one is asked too."""
 _EXACT: Final = 2.0**53
 """Larger numbers have no fraction, and do not all fit into whole numbers of a store."""
-
-
-@dataclass(frozen=True)
-class Objects:
-    """The objects of a measurement, and its metrics."""
-
-    object_type: ObjectType
-    instance_ids: Sequence[str]
-    sub_ids: Sequence[str]
-    wanted: Sequence[Wanted]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether an instance has one value, and not each of its parts."""
-        return self.object_type == "Vnf" and not self.sub_ids
 
 
 @dataclass
@@ -142,7 +126,7 @@ class Measuring:
                             of_target.append(value)
             for number, by_target in found.items():
                 for wanted in names:
-                    values.by_time.setdefault(number, {}).update(_joined(wanted, objects, by_target))
+                    values.by_time.setdefault(number, {}).update(joined(wanted, objects, by_target))
 
 
 def _by_metric(wanted: Sequence[Wanted]) -> Mapping[Metric, Sequence[Wanted]]:
@@ -152,9 +136,10 @@ def _by_metric(wanted: Sequence[Wanted]) -> Mapping[Metric, Sequence[Wanted]]:
     return found
 
 
-def _joined(
+def joined(
     wanted: Wanted, objects: Objects, by_target: Mapping[Target, Sequence[float]]
 ) -> Mapping[tuple[str, Target], float]:
+    """Return the values of a metric by name and object, from those of the parts."""
     by_target = {target: values for target, values in by_target.items() if wanted.instance_id in {None, target[0]}}
     if wanted.metric.quantity in OF_POINTS:
         return {(wanted.name, target): _count(sum(values)) for target, values in by_target.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
-from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.performance import ObjectType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
@@ -18,13 +19,19 @@ from kubevnfm_store.query import AllOf, Compare, Op, Stored
 
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.notifications.own_callbacks import ADDRESS, OwnCallbacks
-from kubevnfm_lcm_api.performance.domain.measured_objects import measured
+from kubevnfm_lcm_api.performance.domain.measured_objects import Objects, measured
+from kubevnfm_lcm_api.performance.domain.metrics import Wanted
 from kubevnfm_lcm_api.performance.domain.monitoring import read_monitoring
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch, CreatePmJobRequest, CreateThresholdRequest
+from kubevnfm_lcm_api.performance.pod_sampling import PodSampling
 from kubevnfm_lcm_api.performance.sources import Sources
 
 SHOWN: Final = "internal/shown"
 """The path of the number of changes that answers show: measuring alone does not change an entity tag."""
+ERROR: Final = "internal/error"
+"""The path of the reason why the last measurement gave no values, or not all; absent: it gave all."""
+SAMPLED: Final = "internal/sampled"
+"""The path of the samples of pods in periods that are not measured yet (`domain.tallies`)."""
 _ADDRESS_NUMBER: Final = "internal/address"
 _POINTS: Final = ("VnfIntCp", "VnfExtCp")
 
@@ -38,6 +45,7 @@ class Shared:
     ring: KeyRing
     callbacks: OwnCallbacks
     sources: Sources
+    pods: PodSampling
     most: int
     """The most resources of each kind."""
 
@@ -52,11 +60,17 @@ class Resources:
     """In errors."""
 
     async def drafted(
-        self, request: CreatePmJobRequest | CreateThresholdRequest, instance_ids: Sequence[str]
+        self,
+        request: CreatePmJobRequest | CreateThresholdRequest,
+        instance_ids: Sequence[str],
+        places: Mapping[str, str],
+        wanted: Sequence[Wanted],
     ) -> JsonObject:
-        """Return the document to store of a request, with its callback tested. Raises InvalidInput, Unprocessable, CallbackRefused."""
+        """Return the document to store of a request, with its callback tested. Raises InvalidInput, Unprocessable, CallbackRefused.
+
+        ``places``: where the request has the metrics, by name.
+        """
         monitoring = read_monitoring(request.metadata)
-        sources = self.on.sources.chosen(monitoring)
         place = "objectInstanceIds" if isinstance(request, CreatePmJobRequest) else "objectInstanceId"
         infos = await read_instances(self.on.store, instance_ids)
         for index, each in enumerate(instance_ids):
@@ -67,6 +81,11 @@ class Resources:
             if not _has_part(request.object_type, instance_ids[0], infos[instance_ids[0]], sub_id):
                 reason = f"no such part of the VNF instance for objectType {request.object_type}"
                 raise Unprocessable(f"subObjectInstanceIds[{index}]", reason)
+        internal: JsonObject = {"sources": self.on.sources.chosen(monitoring)}
+        if self.on.sources.is_sampled(internal):
+            objects = Objects(request.object_type, instance_ids, request.sub_object_instance_ids or (), wanted)
+            period_s = request.criteria.collection_period if isinstance(request, CreatePmJobRequest) else None
+            await self.on.pods.check(objects, places, period_s)
         if await self.on.store.count(self.collection, AllOf(), limit=self.on.most) >= self.on.most:
             raise Unprocessable("", f"there are {self.on.most} {self.name}s, the most (setting pm_most_jobs)")
         address = await self.on.callbacks.checked(request.callback_uri, request.authentication)
@@ -85,7 +104,7 @@ class Resources:
                 "updatedAt": now,
                 "shown": 1,
                 "address": 1,
-                "sources": sources,
+                **internal,
                 **({"vnfInstanceName": name} if name else {}),
             },
         }
@@ -164,6 +183,13 @@ async def read_instances(store: DocumentStore, instance_ids: Sequence[str]) -> M
         else None
         for each in found
     }
+
+
+def with_error(internal: JsonMapping, error: str, now: datetime) -> JsonObject:
+    """Return the fields that show a new error, or that there is none any more; none if that is shown already."""
+    if error == internal.get("error", ""):
+        return {}
+    return {ERROR: error, SHOWN: internal["shown"] + 1, "internal/updatedAt": rfc3339(now)}
 
 
 def _has_part(object_type: ObjectType, instance_id: str, info: InstantiatedVnfInfo | None, sub_id: str) -> bool:

@@ -26,6 +26,10 @@ class PerformanceSettings(BaseModel):
     """Seconds between two scrapes of the series, as the Prometheus has it: a rate needs two values, so none is asked for less time."""
     prometheus_delay_s: float = Field(default=2.0, ge=0)
     """Seconds after the end of a collection period until it is asked for: the last values of it are stored then."""
+    pm_sample_s: float = Field(default=15.0, ge=1)
+    """Seconds between two samples of pods, where clusters are measured by ``metrics.k8s.io``: metrics-server has a new value each 15 s."""
+    pm_sample_delay_s: float = Field(default=30.0, ge=0)
+    """Seconds after the end of a collection period until its samples of pods are complete: their times are some time ago."""
     pm_catch_up_s: float = Field(default=3600.0, gt=0)
     """Seconds for which a period that could not be measured is still asked for; after that it is a gap in its report."""
     pm_reports_kept: int = Field(default=100, ge=1, le=1000)

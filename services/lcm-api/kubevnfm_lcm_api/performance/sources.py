@@ -18,6 +18,8 @@ from kubevnfm_lcm_api.performance.domain.ports import Measurer, MeasurerUnavaila
 
 log = structlog.get_logger()
 
+POD_METRICS: Final = "metrics.k8s.io"
+"""Stands for the clusters themselves: they are sampled (`pod_sampling`)."""
 _MOST_OUTAGES: Final = 1000
 
 
@@ -36,7 +38,7 @@ class Sources:
     def chosen(self, monitoring: Monitoring) -> list[str]:
         """Return the addresses to ask, the first one that answers counts; ``site`` for that of the settings. Raises Unprocessable.
 
-        None for a request that is monitored from outside: values come to its webhook.
+        ``metrics.k8s.io``, if there is no Prometheus: whether that measures the objects is to be checked. None for a request that is monitored from outside: values come to its webhook.
         """
         for url in (*monitoring.own_urls, *(() if self.site is not None else monitoring.reload_urls)):
             host = urlsplit(url).hostname or ""
@@ -48,15 +50,18 @@ class Sources:
         if self.site is not None:
             return [SITE]
         if not monitoring.is_given:
-            raise Unprocessable(
-                "metadata/monitoring", "expected, because no Prometheus is configured (setting prometheus_url)"
-            )
+            return [POD_METRICS]
         return list(monitoring.reload_urls)
 
     def measurers(self, internal: JsonMapping) -> Sequence[tuple[str, Measurer]]:
         """Return the measurers of a stored job or threshold, each with its address."""
         found = [(each, self.site if each == SITE else self.named(each)) for each in internal["sources"]]
         return [(each, measurer) for each, measurer in found if measurer is not None]
+
+    @staticmethod
+    def is_sampled(internal: JsonMapping) -> bool:
+        """Return whether a stored job or threshold is measured by the clusters themselves."""
+        return bool(internal["sources"] == [POD_METRICS])
 
     def answered(self, address: str) -> None:
         """Note that one answers: the end of an outage has a line in the log."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events.performance import ThresholdCrossed
 from kubevnfm_kit.back_off import BackOff
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.outages import unless_said
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.due import DUE, NEVER, due_fields
-from kubevnfm_lcm_api.performance.domain.metrics import read_metric
+from kubevnfm_lcm_api.performance.domain.measured_objects import Objects
+from kubevnfm_lcm_api.performance.domain.metrics import Wanted, read_metric
 from kubevnfm_lcm_api.performance.domain.ports import Crossing, MeasurerUnavailable, OnCrossing
-from kubevnfm_lcm_api.performance.measuring import Measuring, Objects
-from kubevnfm_lcm_api.performance.thresholds import Thresholds
+from kubevnfm_lcm_api.performance.domain.tallies import after, counted, newest, values_of
+from kubevnfm_lcm_api.performance.measuring import Measuring, joined
+from kubevnfm_lcm_api.performance.pod_sampling import PodSampling, note_outage
+from kubevnfm_lcm_api.performance.resources import SAMPLED
+from kubevnfm_lcm_api.performance.thresholds import Part, Thresholds
 
 log = structlog.get_logger()
 
@@ -34,6 +40,7 @@ class ThresholdWork:
     clock: Clock
     thresholds: Thresholds
     measuring: Measuring
+    pods: PodSampling
     measured_after: timedelta
     period_s: int
 
@@ -43,10 +50,14 @@ class ThresholdWork:
         instance_id = body["objectInstanceId"]
         wanted = read_metric(body["objectType"], body["criteria"]["performanceMetric"], [instance_id], "")
         objects = Objects(body["objectType"], [instance_id], body.get("subObjectInstanceIds", ()), [wanted])
+        if self.measuring.sources.is_sampled(internal):
+            await self._sample(stored, objects, wanted, claim)
+            return
         now = self.clock.now()
         at = (now - self.measured_after).replace(microsecond=0)
-        fields = {**due_fields(self.clock, now + timedelta(seconds=self.period_s)), "internal/failures": 0}
-        values = {}
+        later = due_fields(self.clock, now + timedelta(seconds=self.period_s))
+        fields: JsonMapping = {**later, "internal/failures": 0}
+        values: Mapping[Part, float] = {}
         if not internal["sources"]:
             fields = {DUE: NEVER}  # its values are sent
         else:
@@ -60,16 +71,47 @@ class ThresholdWork:
             else:
                 values = {part: value for (_, (_, part)), value in found.by_time.get(0, {}).items()}
                 if not found.exist:
-                    log.info(
-                        "threshold_ended", threshold_id=stored.id, reason="its VNF instance does not exist any more"
-                    )
-                    fields = {DUE: NEVER}
+                    fields = _ended(stored)
+        await self._note(stored.id, claim, values, at, fields)
+
+    async def _sample(self, stored: Stored, objects: Objects, wanted: Wanted, claim: str) -> None:
+        """Take samples of pods; at the end of a period their values are those of the threshold."""
+        now, internal = self.clock.now(), stored.body["internal"]
+        found = await self.pods.sample(objects)
+        note_outage(stored.id, internal.get("error", ""), found.error)
+        tallies = counted(internal.get("sampled", ()), found.samples, lambda _: 1)
+        end = datetime.fromisoformat(internal.get("periodEnd") or stored.body["createdAt"])
+        values: Mapping[Part, float] = {}
+        # The first sample is the first value: what is above the threshold now is not noticed a period later.
+        if now >= end:
+            of_parts = joined(wanted, objects, values_of(tallies, 1, wanted.metric))
+            values = {part: value for (_, (_, part)), value in of_parts.items()}
+            tallies, end = after(tallies, 1), now + timedelta(seconds=self.period_s)
+        again = due_fields(self.clock, min(end, now + timedelta(seconds=self.pods.every_s)))
+        fields = {**again, SAMPLED: tallies, "internal/periodEnd": rfc3339(end)} if found.exist else _ended(stored)
+        await self._note(stored.id, claim, values, newest(tallies) or now, fields, found.error)
+
+    async def _note(
+        self,
+        threshold_id: str,
+        claim: str,
+        values: Mapping[Part, float],
+        at: datetime,
+        fields: JsonMapping,
+        error: str | None = None,
+    ) -> None:
+        def is_ours(one: Stored) -> bool:
+            return bool(one.body["internal"].get("claim") == claim)
+
         try:
-            await self.thresholds.note(
-                stored.id, values, at, fields=fields, is_ours=lambda one: one.body["internal"].get("claim") == claim
-            )
+            await self.thresholds.note(threshold_id, values, at, fields=fields, error=error, is_ours=is_ours)
         except NotFound:
             return  # deleted meanwhile
+
+
+def _ended(stored: Stored) -> JsonMapping:
+    log.info("threshold_ended", threshold_id=stored.id, reason="its VNF instance does not exist any more")
+    return {DUE: NEVER}
 
 
 @dataclass(frozen=True)

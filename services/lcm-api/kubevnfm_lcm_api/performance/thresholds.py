@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.performance.domain.crossing import crossing, side
 from kubevnfm_lcm_api.performance.domain.metrics import read_metric
 from kubevnfm_lcm_api.performance.domain.ports import CheckAutomation
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch, CreateThresholdRequest
-from kubevnfm_lcm_api.performance.resources import Resources, Shared
+from kubevnfm_lcm_api.performance.resources import Resources, Shared, with_error
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION, SIDES
 
 log = structlog.get_logger()
@@ -53,9 +53,10 @@ class Thresholds:
         """Check a request, test its callback, and store the threshold. Raises InvalidInput, Unprocessable, CallbackRefused."""
         instance_id = request.object_instance_id
         place = "criteria/performanceMetric"
-        read_metric(request.object_type, request.criteria.performance_metric, [instance_id], place)
+        name = request.criteria.performance_metric
+        wanted = read_metric(request.object_type, name, [instance_id], place)
         await self._check(request)
-        body = await self.resources.drafted(request, [instance_id])
+        body = await self.resources.drafted(request, [instance_id], {name: place}, [wanted])
         due = due_fields(self.on.clock, self.on.clock.now())
         body["internal"] |= {"sides": [], "events": 0, "dueAt": due["internal/dueAt"]}
         stored = await self.on.store.insert(COLLECTION, body["id"], body)
@@ -91,17 +92,20 @@ class Thresholds:
         at: datetime,
         *,
         fields: JsonMapping | None = None,
+        error: str | None = None,
         is_ours: Callable[[Stored], bool] = lambda _: True,
     ) -> None:
         """Note the values of a moment; those that cross the threshold are published, in the same write.
 
-        ``fields``: written too; ``is_ours``: whether to write at all. Raises NotFound, StoreUnavailable.
+        ``fields``: written too; ``error``: why there are no values, or not all, to show it; None: as before. ``is_ours``: whether to write at all. Raises NotFound, StoreUnavailable.
         """
         while True:
             stored = await self.get(threshold_id)
             if not is_ours(stored):
                 return
             changes, events = self._moved(stored, values, at)
+            if error is not None:
+                changes |= with_error(stored.body["internal"], error, self.on.clock.now())
             if not changes and not fields:
                 return
             if events:

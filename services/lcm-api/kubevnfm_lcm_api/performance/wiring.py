@@ -13,6 +13,7 @@ import aiohttp
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules
+from kubevnfm_clients.pod_usages import PodUsages
 from kubevnfm_events import queues
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.run import background, repeat
@@ -33,6 +34,7 @@ from kubevnfm_lcm_api.performance.job_work import JobWork
 from kubevnfm_lcm_api.performance.jobs import PmJobs
 from kubevnfm_lcm_api.performance.measured import Measured
 from kubevnfm_lcm_api.performance.measuring import Measuring
+from kubevnfm_lcm_api.performance.pod_sampling import PodSampling
 from kubevnfm_lcm_api.performance.resources import Shared
 from kubevnfm_lcm_api.performance.settings import PerformanceSettings
 from kubevnfm_lcm_api.performance.sources import Sources
@@ -88,10 +90,11 @@ async def performance_parts(
     rules: AddressRules,
     on_crossing: OnCrossing,
     check_automation: CheckAutomation,
+    usages: PodUsages,
 ) -> AsyncIterator[PerformanceParts]:
     """Yield the parts; leaving the block ends the measuring.
 
-    ``session``, ``rules``: for calls to addresses that requests name.
+    ``session``, ``rules``: for calls to addresses that requests name; ``usages``: for CNFs without a Prometheus.
     """
     store, clock = backends.store, backends.clock
     async with AsyncExitStack() as stack:
@@ -102,18 +105,19 @@ async def performance_parts(
             await stack.enter_async_context(own)
             site = PrometheusApi(own, settings.prometheus_url, _credentials(settings))
         sources = Sources(site, lambda url: PrometheusApi(session, url), rules)
-        shared = Shared(store, clock, backends.key_ring, callbacks, sources, settings.pm_most_jobs)
+        delay = timedelta(seconds=settings.pm_sample_delay_s)
+        pods = PodSampling(store, usages, clock, settings.pm_sample_s, delay)
+        shared = Shared(store, clock, backends.key_ring, callbacks, sources, pods, settings.pm_most_jobs)
         states = SourceStates(store, clock)
         measuring = Measuring(store, sources, states, settings.prometheus_scrape_s)
         jobs_due, thresholds_due = asyncio.Event(), asyncio.Event()
         after = timedelta(seconds=settings.prometheus_delay_s)
         jobs = PmJobs(shared, after, timedelta(days=settings.pm_report_days), jobs_due.set)
         thresholds = Thresholds(shared, outbox, thresholds_due.set, check_automation)
-        of_jobs = JobWork(
-            store, outbox, clock, jobs, measuring, timedelta(seconds=settings.pm_catch_up_s), settings.pm_reports_kept
-        )
+        catch_up = timedelta(seconds=settings.pm_catch_up_s)
+        of_jobs = JobWork(store, outbox, clock, jobs, measuring, pods, catch_up, settings.pm_reports_kept)
         period_s = max(1, round(settings.threshold_period_s))
-        of_thresholds = ThresholdWork(clock, thresholds, measuring, after, period_s)
+        of_thresholds = ThresholdWork(clock, thresholds, measuring, pods, after, period_s)
         job_work = DueWork(store, clock, job_record.COLLECTION, of_jobs.measure, jobs_due)
         threshold_work = DueWork(store, clock, threshold_record.COLLECTION, of_thresholds.measure, thresholds_due)
 

@@ -30,10 +30,10 @@ _MANY_THRESHOLDS: Final = f"{PREFIX}/thresholds"
 _INSTANCE: Final = Parameter("vnfInstanceId", "About this VNF instance")
 _FILTERS: Final = (_INSTANCE, ID)
 _NEWEST: Final = Sort("createdAt", descending=True)
-_UNREAD: Final = ("authentication", "internal/lastEvent")
+_UNREAD: Final = ("authentication", "internal/lastEvent", "internal/sampled")
 
 State = Literal["MEASURING", "WAITING", "RECEIVING", "ENDED"]
-"""WAITING: Prometheus does not answer; RECEIVING: a monitoring system sends the values; ENDED: nothing is measured any more."""
+"""WAITING: Prometheus does not answer, or pods cannot be sampled; RECEIVING: a monitoring system sends the values; ENDED: nothing is measured any more."""
 
 
 class _Row(Linked):
@@ -259,6 +259,8 @@ def _state(internal: JsonMapping) -> tuple[State, str]:
     failures = internal.get("failures", 0)
     if failures:
         return "WAITING", f"Prometheus did not answer, {failures} times in a row"
+    if error := internal.get("error"):
+        return "WAITING", error
     return "MEASURING", ""
 
 

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.measurement_sources import COLLECTION as SOURCES
 from kubevnfm_lcm_api.measurement_sources import UNASKED_AFTER, SourceStates
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as CALLBACKS
 from kubevnfm_lcm_api.performance import job_work, jobs, measuring, thresholds
+from kubevnfm_lcm_api.performance.domain.measured_objects import Objects
 from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
 from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
@@ -243,7 +244,7 @@ async def test_a_measurer_that_hangs_leaves_time_for_the_next_one(
     answers = {"http://hangs": hanging, "http://answers": world.measurer}
     sources = Sources(None, answers.__getitem__, AddressRules())
     asking = measuring.Measuring(world.store, sources, SourceStates(world.store, world.clock), 1.0)
-    objects = measuring.Objects("Vnfc", [INSTANCE], (), wanted_metrics("Vnfc", [METRIC], [], [INSTANCE]))
+    objects = Objects("Vnfc", [INSTANCE], (), wanted_metrics("Vnfc", [METRIC], [], [INSTANCE]))
     found = await asking.values(objects, {"sources": list(answers)}, [BEGIN], 10)
     assert found.by_time[0]
     with pytest.raises(MeasurerUnavailable, match="took longer than"):
@@ -396,9 +397,8 @@ async def test_a_process_that_dies_at_any_write_loses_and_doubles_no_value_repor
     await world.store.delete(CALLBACKS, job.id)
     world.clock.advance(31)
     for at in range(1, 7):
-        dying = parts(
-            Dies(world.store, at, is_after=is_after), world.clock, world.measurer, world.relay, world.bus, world.heard
-        )
+        dies = Dies(world.store, at, is_after=is_after)
+        dying = parts(dies, world.clock, world.measurer, world.relay, world.bus, world.heard, world.usages)
         try:
             await world.measure(job.id, dying.job_work)
         except StoreUnavailable:

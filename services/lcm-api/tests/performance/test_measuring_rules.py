@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from kubevnfm_clients.outbound import AddressRules
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.performance.adapters.prometheus import PrometheusApi
 from kubevnfm_lcm_api.performance.domain.measured_objects import Measured, Pod, Vnfc, measured
 from kubevnfm_lcm_api.performance.domain.metrics import BY_TYPE, wanted_metrics
@@ -135,8 +135,7 @@ def test_the_prometheus_of_the_site_comes_before_one_that_only_a_rule_file_would
     assert site.chosen(read(reload)) == ["site"]
     assert site.chosen(read(reload, own)) == none.chosen(read(own)) == ["https://own.example"]
     assert none.chosen(read()) == [], "its values are sent"
-    with pytest.raises(Unprocessable, match="prometheus_url"):
-        none.chosen(read_monitoring(None))
+    assert none.chosen(read_monitoring(None)) == ["metrics.k8s.io"]
     with pytest.raises(InvalidInput, match="without credentials"):
         read({"prometheusUrl": "https://us:pw@own.example"})
 

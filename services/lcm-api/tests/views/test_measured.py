@@ -33,11 +33,14 @@ async def test_jobs_are_listed_with_their_state_and_shown_with_their_last_values
     await store_job(world.store, "job-2", other, failures=3)
     await store_job(world.store, "job-3", other, dueAt="")
     await store_job(world.store, "job-4", other, sources=[])
+    await store_job(world.store, "job-5", other, sources=["metrics.k8s.io"], error="no metrics-server")
     listed = {each["id"]: each for each in (await view(world, "pm-jobs"))["items"]}
     assert {key: each["state"] for key, each in listed.items()} == {
         "job-1": "MEASURING", "job-2": "WAITING", "job-3": "ENDED", "job-4": "RECEIVING",
+        "job-5": "WAITING",
     }  # fmt: skip
     assert "3 times" in listed["job-2"]["text"]
+    assert listed["job-5"]["text"] == "no metrics-server"
     row = listed["job-1"]
     assert (row["vnfInstanceName"], row["vnfInstanceIds"]) == ("web", [web, other])
     assert row["performanceMetric"] == [METRIC, "VirtualisedComputeResource"]

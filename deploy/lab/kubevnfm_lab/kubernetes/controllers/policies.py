@@ -18,6 +18,8 @@ from kubevnfm_lab.kubernetes.objects import (
     value_at,
     with_condition,
 )
+from kubevnfm_lab.kubernetes.podmetrics import API_SERVICE, GROUP
+from kubevnfm_lab.kubernetes.podmetrics import RESOURCES as METRICS
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 from kubevnfm_lab.kubernetes.store import Change
 
@@ -198,11 +200,28 @@ class ApiServices:
         """See `Controller`."""
         api_service = self._plane.store.get(_API_SERVICES, key)
         if api_service is None:
+            self._serve(key, is_there=False, is_available=False)
             return
         fine, reason, message = self._judge(value_at(api_service, "spec", "service"))
         conditions = value_at(api_service, "status", "conditions") or []
         conditions = with_condition(conditions, "Available", status=fine, reason=reason, message=message)
         self._plane.registry.set_status(_API_SERVICES, key, {"conditions": conditions})
+        self._serve(key, is_there=True, is_available=fine)
+
+    def _serve(self, key: Key, *, is_there: bool, is_available: bool) -> None:
+        """Serve the metrics of pods and nodes, the one group that the lab itself has a server for."""
+        if key.name != API_SERVICE:
+            return
+        table = self._plane.registry.table
+        for resource in METRICS:
+            if is_there:
+                table.add(resource)
+            else:
+                table.remove(resource.group, resource.plural)
+        if is_there and not is_available:
+            table.away.add(GROUP)
+        else:
+            table.away.discard(GROUP)
 
     def _judge(self, service: Obj | None) -> tuple[bool, str, str]:
         if not service:

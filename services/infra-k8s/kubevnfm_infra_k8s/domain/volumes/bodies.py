@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     labels_of,
     uid_of,
 )
-from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
+from kubevnfm_infra_k8s.domain.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.volumes.record import VOLUME_LABEL, Volume
 
 VOLUMES: Final = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)

@@ -13,10 +13,10 @@ from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, ObjectKey
 from kubevnfm_infra_k8s.domain.planning.cnf_policy import Rules
 from kubevnfm_infra_k8s.domain.planning.pod_security import Level
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.reconciling.permitted import reserved
 from kubevnfm_infra_k8s.domain.volumes.bodies import SOURCES
 from kubevnfm_infra_k8s.domain.volumes.bringing import CLASSES
-from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
 Fault = tuple[str, str]

@@ -21,8 +21,8 @@ from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field
 
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey
+from kubevnfm_infra_k8s.domain.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.reconciling.record import Part, WantedDocument
-from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 
 VOLUME_LABEL: Final = "kubevnfm.io/persistent-volume-id"
 """On the objects of a volume: its id."""

@@ -10,6 +10,8 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.performance import ObjectType
 from kubevnfm_sol.resources import CpProtocolInfo, InstantiatedVnfInfo, VnfcResourceInfo
 
+from kubevnfm_lcm_api.performance.domain.metrics import Wanted
+
 _MACHINES: Final = frozenset({"OS::Nova::Server", "Machine"})
 """The types, as VIMs name them, of compute resources that are no pods."""
 
@@ -51,6 +53,21 @@ class Measured:
     """Those of machines; pods have interfaces instead, whose names are the ids (as Tacker has it)."""
     without: tuple[str, ...] = ()
     """Why parts are not measured: one sentence each."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects of a measurement, and its metrics."""
+
+    object_type: ObjectType
+    instance_ids: Sequence[str]
+    sub_ids: Sequence[str]
+    wanted: Sequence[Wanted]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an instance has one value, and not each of its parts."""
+        return self.object_type == "Vnf" and not self.sub_ids
 
 
 def measured(object_type: ObjectType, instances: Sequence[tuple[str, InstantiatedVnfInfo | None]]) -> Measured:

@@ -26,6 +26,8 @@ _URL, _RELOAD, _LOGIN = "prometheusUrl", "prometheusReloadApiEndpoint", "authInf
 _UNUSED: Final = ("prometheusHost", "prometheusHostPort", _LOGIN, "alertRuleConfigPath")
 WARNINGS: Final = "kubevnfm_warnings"
 """The attribute of the shown metadata that names what of them is not used."""
+LAST_ERROR: Final = "kubevnfm_last_error"
+"""The attribute of the shown metadata that says why the last samples of pods are missing."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ def read_monitoring(metadata: Mapping[str, Any] | None) -> Monitoring:
         return Monitoring({})
     if len(json.dumps(mask(metadata))) > _LONGEST:
         raise InvalidInput("metadata", f"at most {_LONGEST} bytes expected")
-    if WARNINGS in metadata:
-        raise InvalidInput(f"metadata/{WARNINGS}", "this name is reserved for answers")
+    for name in (WARNINGS, LAST_ERROR):
+        if name in metadata:
+            raise InvalidInput(f"metadata/{name}", "this name is reserved for answers")
     stored: JsonObject = without_secrets(metadata)
     if "monitoring" not in metadata:
         return Monitoring(stored)

@@ -31,6 +31,10 @@ class Periods:
         """Return the end of a period; they are numbered from 1, so that of 0 is the job's beginning."""
         return self.begin + timedelta(seconds=number * self.collection_s)
 
+    def number_of(self, moment: datetime) -> int:
+        """Return the number of the period that a moment is in; its end belongs to it."""
+        return -int((self.begin - moment).total_seconds() // self.collection_s)
+
     def ended(self, now: datetime) -> int:
         """Return the number of the last period that has ended, within the boundary."""
         passed = max(0, int((now - self.begin).total_seconds() // self.collection_s))

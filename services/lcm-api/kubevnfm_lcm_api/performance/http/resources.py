@@ -31,10 +31,13 @@ from kubevnfm_lcm_api.performance.http.views import (
 )
 from kubevnfm_lcm_api.performance.job_record import COLLECTION as JOB_COLLECTION
 from kubevnfm_lcm_api.performance.jobs import PmJobs
+from kubevnfm_lcm_api.performance.resources import SAMPLED
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLD_COLLECTION
+from kubevnfm_lcm_api.performance.threshold_record import SIDES
 from kubevnfm_lcm_api.performance.thresholds import Thresholds
 
-_HIDDEN: Final = ("internal", *ADDRESS[1:])
+_HIDDEN: Final = (SAMPLED, SIDES, *ADDRESS[1:])
+"""Not read for a list."""
 _REPORTS: Final = Attribute("array", element="object", no_filter="a link, a time; read the job")
 LISTED_JOBS: Final = Listed(
     "pm-jobs",

@@ -13,6 +13,7 @@ from kubevnfm_store.query import Stored
 from pydantic import Field
 
 from kubevnfm_lcm_api.http.models import Link, Shown
+from kubevnfm_lcm_api.performance.domain.monitoring import LAST_ERROR
 
 BASE: Final = "/vnfpm/v2"
 JOBS: Final = f"{BASE}/pm_jobs"
@@ -93,9 +94,12 @@ def threshold_view(document: JsonMapping, root: str) -> JsonObject:
 
 
 def _common(document: JsonMapping) -> JsonObject:
+    shown = {name: document[name] for name in _OPTIONAL if name in document}
+    if error := document["internal"].get("error"):
+        shown["metadata"] = {**shown.get("metadata", {}), LAST_ERROR: error}
     return {
         "id": document["id"],
         "objectType": document["objectType"],
         "callbackUri": shown_url(document["callbackUri"]),
-        **{name: document[name] for name in _OPTIONAL if name in document},
+        **shown,
     }
