@@ -116,6 +116,19 @@ async def repeat(
         await asyncio.sleep(max(every_s - took_s, took_s / most_share - took_s))
 
 
+async def look_when_due(look: Callable[[], Awaitable[float]], woken: asyncio.Event) -> None:
+    """Call ``look``, and again after the seconds that it returns or once ``woken`` is set, until cancelled."""
+    while True:
+        # Before the look: what is set during it may have come too late for it.
+        woken.clear()
+        pause_s = await look()
+        try:
+            async with asyncio.timeout(pause_s):
+                await woken.wait()
+        except TimeoutError:
+            pass
+
+
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("background_task_failed", task=task.get_name(), exc_info=error)

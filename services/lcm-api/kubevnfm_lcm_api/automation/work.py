@@ -19,6 +19,7 @@ from kubevnfm_events.lcm import AutomaticReason, InstanceDeleted, OperationChang
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.outages import unless_said
+from kubevnfm_kit.run import look_when_due
 from kubevnfm_sol.lcm import HealVnfRequest, ScaleVnfRequest
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 
@@ -119,18 +120,15 @@ class ActionWork:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
-            self._woken.clear()
+
+        async def look() -> float:
             try:
-                pause_s = await self.look()
+                return await self.look()
             except StoreUnavailable as error:
                 unless_said(error).warning("automatic_actions_not_read", reason=str(error))
-                pause_s = _RETRY_S
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._woken.wait()
-            except TimeoutError:
-                pass
+                return _RETRY_S
+
+        await look_when_due(look, self._woken)
 
     async def look(self) -> float:
         """Examine all actions that are due; return the seconds until the next one may be. Raises StoreUnavailable."""

@@ -18,6 +18,7 @@ from kubevnfm_kit.clock import Clock, lease_left_s
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.owners import Owners
 from kubevnfm_kit.request_ids import caused_by
+from kubevnfm_kit.run import look_when_due
 from kubevnfm_kit.traces import read_traceparent, traced_by
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
@@ -83,26 +84,22 @@ class GroupWork:
     async def run(self) -> None:
         """Work until cancelled."""
         try:
-            while True:
-                self._woken.clear()
-                try:
-                    found = await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=LARGE))
-                    for stored in found:
-                        await self._claim(stored)
-                    pause_s = self._pause_s(found)
-                except StoreUnavailable as error:
-                    log.debug("groups_not_read", reason=str(error))
-                    pause_s = _RETRY_S
-                try:
-                    async with asyncio.timeout(pause_s):
-                        await self._woken.wait()
-                except TimeoutError:
-                    pass
+            await look_when_due(self._look, self._woken)
         finally:
             tasks = [*self._groups.values(), *self._starts.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look(self) -> float:
+        try:
+            found = await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=LARGE))
+            for stored in found:
+                await self._claim(stored)
+        except StoreUnavailable as error:
+            log.debug("groups_not_read", reason=str(error))
+            return _RETRY_S
+        return self._pause_s(found)
 
     def _pause_s(self, found: Sequence[Stored]) -> float:
         """Return the time until one of these groups may be claimed, or any is looked for without a sign."""
