@@ -29,7 +29,9 @@ _SEVERITY: Final = Parameter(
     "severity", "Of this severity", values=("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE")
 )
 _ACK: Final = Parameter("ackState", "Seen by a person, or not", values=("UNACKNOWLEDGED", "ACKNOWLEDGED"))
-_OBJECT: Final = Parameter("object", "About this VNF instance, VIM or subscription: its id; a service: its name")
+_OBJECT: Final = Parameter(
+    "object", "About this VNF instance, VIM, subscription or Prometheus: its id; a service: its name"
+)
 _FILTERS: Final = (_STATE, _SEVERITY, _ACK, _OBJECT, ID)
 _NEWEST: Final = Sort("alarmRaisedTime", descending=True)
 _MANY: Final = f"{PREFIX}/alarms"
