@@ -79,3 +79,11 @@ class Sources:
                 log.warning("prometheus_does_not_answer", address=shown_address(address), reason=str(error))
             else:
                 log.warning("prometheus_refuses_query", address=shown_address(address), reason=str(error))
+
+
+def names_of(body: JsonMapping) -> str:
+    """Return the measurers of a stored job or threshold, as one text (`due.SourceOf`)."""
+    names = body["internal"]["sources"]
+    # Each cluster is one, and which these are is known only after the instances were read.
+    objects = body.get("objectInstanceIds", [body.get("objectInstanceId", "")]) if names == [POD_METRICS] else ()
+    return " ".join([*names, *objects])

@@ -37,7 +37,7 @@ from kubevnfm_lcm_api.performance.measuring import Measuring
 from kubevnfm_lcm_api.performance.pod_sampling import PodSampling
 from kubevnfm_lcm_api.performance.resources import Shared
 from kubevnfm_lcm_api.performance.settings import PerformanceSettings
-from kubevnfm_lcm_api.performance.sources import Sources
+from kubevnfm_lcm_api.performance.sources import Sources, names_of
 from kubevnfm_lcm_api.performance.threshold_work import HandedCrossings, ThresholdWork
 from kubevnfm_lcm_api.performance.thresholds import Thresholds
 
@@ -118,8 +118,10 @@ async def performance_parts(
         of_jobs = JobWork(store, outbox, clock, jobs, measuring, pods, catch_up, settings.pm_reports_kept)
         period_s = max(1, round(settings.threshold_period_s))
         of_thresholds = ThresholdWork(clock, thresholds, measuring, pods, after, period_s)
-        job_work = DueWork(store, clock, job_record.COLLECTION, of_jobs.measure, jobs_due)
-        threshold_work = DueWork(store, clock, threshold_record.COLLECTION, of_thresholds.measure, thresholds_due)
+        job_work = DueWork(store, clock, job_record.COLLECTION, of_jobs.measure, jobs_due, names_of)
+        threshold_work = DueWork(
+            store, clock, threshold_record.COLLECTION, of_thresholds.measure, thresholds_due, names_of
+        )
 
         async def remove_old() -> None:
             await jobs.remove_old()

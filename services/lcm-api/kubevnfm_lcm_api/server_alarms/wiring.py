@@ -18,7 +18,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_lcm_api.due import DUE, DueWork
 from kubevnfm_lcm_api.server_alarms.notifier import Notifier
 from kubevnfm_lcm_api.server_alarms.record import COLLECTION
-from kubevnfm_lcm_api.server_alarms.work import ServerAlarms
+from kubevnfm_lcm_api.server_alarms.work import ServerAlarms, notifier_of
 
 INDEXES = {COLLECTION: [Index([DUE])]}
 
@@ -49,6 +49,6 @@ async def server_alarm_parts(
         root=root,
         wake=woken.set,
     )
-    work = DueWork(backends.store, backends.clock, COLLECTION, alarms.bring, woken)
+    work = DueWork(backends.store, backends.clock, COLLECTION, alarms.bring, woken, notifier_of)
     async with background(server_alarms=work.run()):
         yield ServerAlarmParts(alarms)

@@ -53,6 +53,11 @@ _MOST_TRIES: Final = 300
 """So often, for about a day, the removal of servers is tried that no instance wants."""
 
 
+def notifier_of(body: JsonMapping) -> str:
+    """Return the notifier that is called about an instance; empty before its first turn (`due.SourceOf`)."""
+    return str(body["internal"].get("notifier", ""))
+
+
 class TurnIsOver(Exception):
     """The rest is left to the next turn."""
 
@@ -72,6 +77,8 @@ class Turn:
     """The turns in a row before this one that have left trouble."""
     servers: dict[str, Registration]
     """All that is registered, or asked for, by the keys of the calls."""
+    notifier: str
+    """The notifier of the last call."""
     troubles: dict[str, str] = field(default_factory=dict)
     """Why servers are not registered, or not removed."""
     away: dict[str, str] = field(default_factory=dict)
@@ -92,6 +99,7 @@ class Turn:
             return False
         if time.monotonic() > self.ends_at:
             raise TurnIsOver
+        self.notifier = one.uri
         return True
 
     def failed(self, one: Registration, error: VnfmError) -> None:
@@ -163,7 +171,7 @@ class ServerAlarms:
         """Register and remove what differs (`due.Work`). Raises StoreUnavailable."""
         internal = stored.body["internal"]
         servers = {key: Registration.from_stored(each) for key, each in stored.body["servers"].items()}
-        turn = Turn(stored.id, claim, internal["wishes"], internal["failures"], servers)
+        turn = Turn(stored.id, claim, internal["wishes"], internal["failures"], servers, notifier_of(stored.body))
         found = await self._instance(stored.id)
         wanted = {} if found is None else wanted_of(found[1])
         try:
@@ -274,7 +282,8 @@ class ServerAlarms:
         """Write when the instance is due again: never, if all agrees and nothing was asked for meanwhile."""
         if is_done:
             try:
-                await self._write(turn, {"internal/failures": 0}, unset=[CLAIM, DUE], wishes=turn.wishes)
+                fields = {"internal/failures": 0, "internal/notifier": turn.notifier}
+                await self._write(turn, fields, unset=[CLAIM, DUE], wishes=turn.wishes)
             except ClaimLost:
                 pass  # asked for meanwhile, or lost: the next write finds out which
             else:
@@ -285,7 +294,9 @@ class ServerAlarms:
         failures = turn.failures + 1 if has_failed else 0
         pause_s = _AGAIN.after(failures) if failures else 0.0
         due = due_fields(self._clock, self._clock.now() + timedelta(seconds=pause_s))
-        await self._write(turn, {"internal/failures": failures, **due}, unset=[CLAIM])
+        await self._write(
+            turn, {"internal/failures": failures, "internal/notifier": turn.notifier, **due}, unset=[CLAIM]
+        )
 
     async def _forget(self, turn: Turn) -> None:
         """Delete the document of an instance without registrations, unless it was asked for meanwhile."""

@@ -25,7 +25,7 @@ from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, Measur
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
 from kubevnfm_lcm_api.performance.http.views import ShownRevision
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
-from kubevnfm_lcm_api.performance.sources import Sources
+from kubevnfm_lcm_api.performance.sources import Sources, names_of
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
 from kubevnfm_lcm_api.performance.threshold_work import HandedCrossings
 from kubevnfm_store.port import StoreUnavailable
@@ -436,7 +436,7 @@ async def test_one_process_at_a_time_has_a_job_and_another_one_follows_when_the_
         await goes_on.wait()
 
     def due(name: str) -> DueWork:
-        return DueWork(world.store, world.clock, COLLECTION, partial(work, name), asyncio.Event())
+        return DueWork(world.store, world.clock, COLLECTION, partial(work, name), asyncio.Event(), names_of)
 
     first, second = (asyncio.create_task(due(name).run()) for name in ("first", "second"))
     await begun.wait()
@@ -452,6 +452,20 @@ async def test_one_process_at_a_time_has_a_job_and_another_one_follows_when_the_
     for task in (first, second, third):
         task.cancel()
     await asyncio.gather(first, second, third, return_exceptions=True)
+
+
+def test_work_on_different_systems_has_different_sources() -> None:
+    """API-209: one that hangs holds up none of the others."""
+
+    def source(*sources: str, **objects: Any) -> str:
+        return names_of({"internal": {"sources": list(sources)}, **objects})
+
+    one, other = source("http://one"), source("http://other")
+    assert source("http://one", objectInstanceIds=["a"]) == source("http://one", objectInstanceId="b") == one
+    # The clusters of VNFs are systems of their own.
+    sampled = [source("metrics.k8s.io", **each) for each in ({"objectInstanceIds": ["a"]}, {"objectInstanceId": "b"})]
+    assert len({one, other, source("http://one", "http://other"), *sampled}) == 5
+    assert source() == ""
 
 
 # --- values that are sent ---------------------------------------------------------------------------------------------

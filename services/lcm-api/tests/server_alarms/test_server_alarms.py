@@ -436,7 +436,9 @@ async def test_two_processes_register_each_server_once(world: World) -> None:
     """API-234."""
     await world.store_instance({f"vnfc-{number}": f"s{number}" for number in range(6)})
     woken = [asyncio.Event(), asyncio.Event()]
-    works = [DueWork(world.store, world.clock, COLLECTION, world.alarms.bring, each) for each in woken]
+    works = [
+        DueWork(world.store, world.clock, COLLECTION, world.alarms.bring, each, work.notifier_of) for each in woken
+    ]
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(each.run()) for each in works]
         for _ in range(4):
