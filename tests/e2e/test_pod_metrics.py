@@ -76,7 +76,7 @@ async def test_a_cnf_is_measured_and_scaled_by_the_metrics_of_its_cluster(user: 
         job: dict[str, Any] = {
             "objectType": "Vnfc",
             "objectInstanceIds": [cnf_id],
-            "criteria": {"performanceMetric": [CPU, MEMORY], "collectionPeriod": 2, "reportingPeriod": 4},
+            "criteria": {"performanceMetric": [CPU, MEMORY], "collectionPeriod": 2, "reportingPeriod": 2},
             "callbackUri": heard.uri,
         }
         refused = (await user.call("POST", "/vnfpm/v2/pm_jobs", job, headers=VERSION)).must(422).json
