@@ -88,6 +88,10 @@ async def test_mean_and_peak_are_those_of_the_samples_of_a_period(world: Perform
     left = (await world.jobs.get(job.id)).body["internal"]
     assert [one["period"] for each in left["sampled"] for one in each["sums"]] == [2]
     assert left["dueAt"] == rfc3339(BEGIN + timedelta(seconds=105))
+    use(world, "web-1", 0.5, at_s=55)
+    await rounds(world, job.id, 105)
+    left = (await world.jobs.get(job.id)).body["internal"]
+    assert [one["period"] for each in left["sampled"] for one in each["sums"]] == [2], "its period is measured"
 
 
 async def test_a_value_that_the_cluster_repeats_is_one_sample(world: PerformanceWorld) -> None:
