@@ -63,17 +63,20 @@ def _run() -> None:
     from kubevnfm_kit.settings import faults_of
     from pydantic import ValidationError
 
-    from kubevnfm.settings import Settings
+    from kubevnfm.settings import SERVICES, Settings, service_variable
+
+    # Before the imports that take long: a fault of a setting is said at once.
+    settings = Settings.read_or_exit(*SERVICES)
+
     from kubevnfm.single import single_node
 
-    settings = Settings.read_or_exit()
     configure_logging("kubevnfm", level=settings.log_level, form=settings.form_of_log)
     # The event loop waits for threads of the store, which wait for the interpreter's lock for so long if the loop is busy.
     sys.setswitchinterval(_SWITCH_S)
     try:
         run_until_signal(single_node(settings))
     except ValidationError as error:  # of one service, which also reads the variables with its own prefix
-        sys.exit(f"kubevnfm: {faults_of(error, '')}")
+        sys.exit(f"kubevnfm: {faults_of(error, service_variable)}")
 
 
 def _demo(arguments: argparse.Namespace) -> None:

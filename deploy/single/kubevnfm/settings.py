@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
+import kubevnfm_credentials_receiver.settings as credentials_receiver
+import kubevnfm_infra_k8s.settings as infra_k8s
+import kubevnfm_infra_openstack.settings as infra_openstack
+import kubevnfm_lcm_api.settings as lcm_api
+import kubevnfm_mgmt_executor.settings as mgmt_executor
+import kubevnfm_vim_registry.settings as vim_registry
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import PolicySettings
@@ -18,6 +24,26 @@ from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_vim_registry.region_settings import RegionSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+SERVICES: Final[tuple[type[ServiceSettings], ...]] = (
+    lcm_api.Settings,
+    infra_openstack.Settings,
+    infra_k8s.Settings,
+    mgmt_executor.Settings,
+    vim_registry.Settings,
+    credentials_receiver.Settings,
+)
+"""Each service in the process also reads the variables with its own prefix."""
+
+
+def service_variable(name: str) -> str:
+    """Return the variable of the environment that gives one of the services this setting, for messages."""
+    named = {each.place_of(name) for each in SERVICES} & set(map(str.upper, os.environ))
+    return " or ".join(sorted(named)) or name
+
+
+def _file() -> Path:
+    return Path(os.environ.get("KUBEVNFM_CONFIG") or "kubevnfm.toml")
 
 
 class Settings(
@@ -78,6 +104,13 @@ class Settings(
         return ClientTls(self.tls_certificate, self.internal_tls_certificate, self.internal_tls_key, is_pinned=pinned)
 
     @classmethod
+    def place_of(cls, name: str) -> str:
+        """Return the variable or the file that gives a setting, for messages."""
+        variable = super().place_of(name)
+        is_in_environment = variable in map(str.upper, os.environ)
+        return variable if is_in_environment or not _file().exists() else f"{_file()}: {name}"
+
+    @classmethod
     def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],
@@ -87,10 +120,9 @@ class Settings(
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then environment, then the file. Ends the process if the file cannot be read."""
-        named = os.environ.get("KUBEVNFM_CONFIG")
-        path = Path(named or "kubevnfm.toml")
+        path = _file()
         # The default file is optional, a file that is named must exist: a typing error would start with other settings.
-        if named and not path.exists():
+        if os.environ.get("KUBEVNFM_CONFIG") and not path.exists():
             sys.exit(f"KUBEVNFM_CONFIG: there is no file {path}")
         try:
             return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)

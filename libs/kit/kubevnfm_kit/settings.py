@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
@@ -14,10 +15,24 @@ from pydantic import BaseModel, SecretStr, ValidationError, field_validator, mod
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kubevnfm_kit.logging import LogForm
+from kubevnfm_kit.nearest import nearest, shown
 from kubevnfm_kit.otlp_settings import OtlpSettings
 from kubevnfm_kit.tls import ClientTls, ServerTls
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[\w.%-]+)(?::\d{1,5})?")
+
+
+_VARIABLES: Final = "KUBEVNFM_"
+_PROGRAMS: Final = tuple(
+    f"{_VARIABLES}{each}_"
+    for each in (
+        "LCM_API", "INFRA_OPENSTACK", "INFRA_K8S", "MGMT_EXECUTOR", "VIM_REGISTRY", "CREDENTIALS_RECEIVER", "CLIENT", "HEALTH",
+    )
+)  # fmt: skip
+"""The first part of the names of one program's variables. The six services may share one environment; the last two are those of the command
+line and of the check of a container's health."""
+_OTHERS: Final = frozenset({"KUBEVNFM_CONFIG", "KUBEVNFM_URL", "KUBEVNFM_CONTEXT"})
+"""The file of one process, and the gateway of the command line."""
 
 
 class ServiceSettings(BaseSettings):
@@ -33,31 +48,67 @@ class ServiceSettings(BaseSettings):
         return given
 
     @classmethod
-    def read_or_exit(cls) -> Self:
+    def read_or_exit(cls, *others: type[ServiceSettings]) -> Self:
         """Return the settings; ends the process with one line on stderr and code 1 if they are invalid.
 
-        The line names each variable and its fault, never its value: that may be a secret.
+        The line names each variable and its fault, never its value: that may be a secret. A variable ``KUBEVNFM_*`` that
+        nothing reads is a fault: it would start the process with other settings than its user expects.
+        ``others``: settings that this process reads, too.
         """
+        read: tuple[type[ServiceSettings], ...] = (cls, *others)
+        faults = unknown_variables(os.environ, [name for each in read for name in each.variables()])
         try:
-            return cls()
+            settings = cls()
         except ValidationError as error:
-            sys.exit(faults_of(error, cls.model_config.get("env_prefix", "")))
+            faults = [faults_of(error, cls.place_of, list(cls.model_fields)), *faults]
+        if faults:
+            sys.exit("; ".join(faults))
+        return settings
+
+    @classmethod
+    def variables(cls) -> list[str]:
+        """Return the names of the environment's variables with the settings."""
+        return [cls._variable(name) for name in cls.model_fields]
+
+    @classmethod
+    def place_of(cls, name: str) -> str:
+        """Return where the value of a setting is given, for messages."""
+        return cls._variable(name)
+
+    @classmethod
+    def _variable(cls, name: str) -> str:
+        return f"{cls.model_config.get('env_prefix', '')}{name}".upper()
 
 
-def faults_of(error: ValidationError, prefix: str) -> str:
-    """Return one line with each variable and its fault. Not the error's own text: it repeats the rejected values, which may be secrets.
+def unknown_variables(environment: Mapping[str, str], known: Sequence[str]) -> list[str]:
+    """Return the fault of each variable ``KUBEVNFM_*`` that has no ``known`` name and is not of another program of the project."""
+    mine = {each for each in _PROGRAMS if any(name.startswith(each) for name in known)}
+    elsewhere = tuple(each for each in _PROGRAMS if each not in mine)
+    named = sorted(each for each in environment if each.upper().startswith(_VARIABLES))
+    unknown = [
+        each for each in named if each.upper() not in {*known, *_OTHERS} and not each.upper().startswith(elsewhere)
+    ]
+    return [f"{shown(each)}: {_no_setting(each, known)}" for each in unknown]
 
-    ``prefix``: what the names of the variables begin with. A rule about several settings names them itself.
+
+def _no_setting(name: str, known: Sequence[str]) -> str:
+    meant = nearest(name, known)
+    return "no such setting" + (f": did you mean {meant}?" if meant is not None else "")
+
+
+def faults_of(error: ValidationError, place_of: Callable[[str], str] = str, known: Sequence[str] = ()) -> str:
+    """Return one line with each setting and its fault. Not the error's own text: it repeats the rejected values, which may be secrets.
+
+    ``place_of``: returns where the setting of a name is given. ``known``: the names of all settings. A rule about several settings names them
+    itself.
     """
-    return "; ".join(
-        "".join(
-            (
-                f"{prefix}{'.'.join(map(str, one['loc']))}: ".upper() if one["loc"] else "",
-                one["msg"].removeprefix("Value error, "),
-            )
-        )
-        for one in error.errors()
-    )
+    faults = []
+    for one in error.errors():
+        name = ".".join(map(str, one["loc"]))
+        is_unknown = one["type"] == "extra_forbidden"
+        said = _no_setting(name, known) if is_unknown else one["msg"].removeprefix("Value error, ")
+        faults.append(f"{place_of(name)}: {said}" if name else said)
+    return "; ".join(faults)
 
 
 def check_backend_url(given: SecretStr, *schemes: str) -> SecretStr:

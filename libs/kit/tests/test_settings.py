@@ -38,6 +38,43 @@ def test_one_line_names_each_variable_that_is_wrong_or_missing(monkeypatch: pyte
         assert value not in line
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("KUBEVNFM_SAMPLE_PROT", "no such setting: did you mean KUBEVNFM_SAMPLE_PORT?"),
+        ("kubevnfm_sample_tokn", "no such setting: did you mean KUBEVNFM_SAMPLE_TOKEN?"),
+        ("KUBEVNFM_DATA_DIR", "no such setting"),
+        ("KUBEVNFM_LCMAPI_PORT", "no such setting"),
+        ("KUBEVNFM_", "no such setting"),
+    ],
+)
+def test_a_variable_that_nothing_reads_is_an_error(name: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_TOKEN", "word")
+    monkeypatch.setenv(name, "swordfish")
+    with pytest.raises(SystemExit) as ended:
+        _Settings.read_or_exit()
+    line = str(ended.value.code)
+    assert line.startswith(f"{name}: {said}")
+    assert "swordfish" not in line
+
+
+def test_the_variables_of_the_other_programs_of_the_project_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The six services may share one environment, in which the command line is used, too."""
+    for name in (
+        "SAMPLE_TOKEN",
+        "LCM_API_PORT",
+        "INFRA_K8S_ANY",
+        "URL",
+        "CONTEXT",
+        "CLIENT_USER",
+        "HEALTH_PORT",
+        "CONFIG",
+    ):
+        monkeypatch.setenv(f"KUBEVNFM_{name}", "word")
+    monkeypatch.setenv("KUBE_VNFM", "word")
+    assert _Settings.read_or_exit().token.get_secret_value() == "word"
+
+
 class _Process(ProcessSettings):
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_SAMPLE_")
 

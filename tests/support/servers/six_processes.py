@@ -156,7 +156,7 @@ class SixProcesses:
     ) -> dict[str, str]:
         data_dir = self.folder / "data" / service
         listener = _listener_prefix(service)
-        return {
+        for_all = {
             **shared,
             "MONGO_DATABASE": package_of(service),
             f"{listener}HOST": "127.0.0.1",
@@ -164,8 +164,10 @@ class SixProcesses:
             "CACHE_DIR": str(data_dir / "cache"),
             "DATA_DIR": str(data_dir),
             **({**self._call_back(shared), "SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
-            **more,
         }
+        # A setting that a service does not have is an error there.
+        fields = settings_of(service).model_fields
+        return {**{name: value for name, value in for_all.items() if name.lower() in fields}, **more}
 
     def _call_back(self, shared: Mapping[str, str]) -> dict[str, str]:
         """Return where mgmt-executor sends the credentials of workload clusters, and the keys that the receiver knows."""
