@@ -32,7 +32,7 @@ from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES, JobReco
 from kubevnfm_lcm_api.performance.jobs import PmJobs
 from kubevnfm_lcm_api.performance.measuring import Measuring, Values, joined
 from kubevnfm_lcm_api.performance.pod_sampling import PodSampling, Sampled, note_outage
-from kubevnfm_lcm_api.performance.resources import ERROR, SAMPLED, SHOWN, with_error
+from kubevnfm_lcm_api.performance.resources import ERROR, SAMPLED, SHOWN, away_error, with_error
 
 log = structlog.get_logger()
 
@@ -106,11 +106,12 @@ class JobWork:
                     values = await self.measuring.values(objects, internal, times, job.periods.collection_s)
                 else:
                     values = samples.values(objects, numbers)
-            except MeasurerUnavailable:
+            except MeasurerUnavailable as away:
                 failures = internal.get("failures", 0) + 1
                 again = due_fields(self.clock, now + timedelta(seconds=_AGAIN.after(failures)))
                 fields = {**again, "internal/failures": failures}
-                await self._move(job, claim, late, fields, is_over=job.periods.is_over(late))
+                reason = away_error(internal, away, now)
+                await self._move(job, claim, late, fields, is_over=job.periods.is_over(late), error=reason)
                 return
             if not values.exist:
                 log.info("pm_job_ended", pm_job_id=job.id, reason="its VNF instances do not exist any more")
@@ -120,7 +121,7 @@ class JobWork:
                 for index, number in enumerate(numbers):
                     await self._store_sample(job, number, values, index)
         last = numbers[-1] if numbers else late
-        next_at, error = job.periods.end(last + 1) + delay, None
+        next_at, error = job.periods.end(last + 1) + delay, ""
         fields = {"internal/failures": 0}
         if samples is not None:
             next_at = min(next_at, now + timedelta(seconds=self.pods.every_s))

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import NotFound, Unprocessable
+from kubevnfm_kit.error_text import bounded
+from kubevnfm_kit.errors import NotFound, Unprocessable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing
@@ -32,6 +33,7 @@ ERROR: Final = "internal/error"
 """The path of the reason why the last measurement gave no values, or not all; absent: it gave all."""
 SAMPLED: Final = "internal/sampled"
 """The path of the samples of pods in periods that are not measured yet (`domain.tallies`)."""
+_LONGEST_ERROR: Final = 1000
 _ADDRESS_NUMBER: Final = "internal/address"
 _POINTS: Final = ("VnfIntCp", "VnfExtCp")
 
@@ -190,6 +192,13 @@ def with_error(internal: JsonMapping, error: str, now: datetime) -> JsonObject:
     if error == internal.get("error", ""):
         return {}
     return {ERROR: error, SHOWN: internal["shown"] + 1, "internal/updatedAt": rfc3339(now)}
+
+
+def away_error(internal: JsonMapping, error: VnfmError, now: datetime) -> str | None:
+    """Return the error to show of a measurer that does not answer: that of the first try; None: a later one, whose reason may differ."""
+    if internal.get("failures"):
+        return None
+    return bounded(f"No answer since {rfc3339(now)}: {error}", _LONGEST_ERROR)
 
 
 def _has_part(object_type: ObjectType, instance_id: str, info: InstantiatedVnfInfo | None, sub_id: str) -> bool:

@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.performance.domain.ports import Crossing, MeasurerUnavaila
 from kubevnfm_lcm_api.performance.domain.tallies import after, counted, newest, values_of
 from kubevnfm_lcm_api.performance.measuring import Measuring, joined
 from kubevnfm_lcm_api.performance.pod_sampling import PodSampling, note_outage
-from kubevnfm_lcm_api.performance.resources import SAMPLED
+from kubevnfm_lcm_api.performance.resources import SAMPLED, away_error
 from kubevnfm_lcm_api.performance.thresholds import Part, Thresholds
 
 log = structlog.get_logger()
@@ -58,12 +58,14 @@ class ThresholdWork:
         later = due_fields(self.clock, now + timedelta(seconds=self.period_s))
         fields: JsonMapping = {**later, "internal/failures": 0}
         values: Mapping[Part, float] = {}
+        error: str | None = ""
         if not internal["sources"]:
             fields = {DUE: NEVER}  # its values are sent
         else:
             try:
                 found = await self.measuring.values(objects, internal, [at], self.period_s)
-            except MeasurerUnavailable:
+            except MeasurerUnavailable as away:
+                error = away_error(internal, away, now)
                 failures = internal.get("failures", 0) + 1
                 pause_s = max(self.period_s, _AGAIN.after(failures))
                 again = due_fields(self.clock, now + timedelta(seconds=pause_s))
@@ -72,7 +74,7 @@ class ThresholdWork:
                 values = {part: value for (_, (_, part)), value in found.by_time.get(0, {}).items()}
                 if not found.exist:
                     fields = _ended(stored)
-        await self._note(stored.id, claim, values, at, fields)
+        await self._note(stored.id, claim, values, at, fields, error)
 
     async def _sample(self, stored: Stored, objects: Objects, wanted: Wanted, claim: str) -> None:
         """Take samples of pods; at the end of a period their values are those of the threshold."""

@@ -257,9 +257,11 @@ def _state(internal: JsonMapping) -> tuple[State, str]:
     if not internal.get("dueAt"):
         return "ENDED", ""
     failures = internal.get("failures", 0)
+    error = internal.get("error", "")
     if failures:
-        return "WAITING", f"Prometheus did not answer, {failures} times in a row"
-    if error := internal.get("error"):
+        # An outage that began with an earlier release has no error.
+        return "WAITING", f"{error or 'Prometheus does not answer'} ({failures} times in a row)"
+    if error:
         return "WAITING", error
     return "MEASURING", ""
 

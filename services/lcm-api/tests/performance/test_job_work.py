@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.performance.domain.measured_objects import Objects
 from kubevnfm_lcm_api.performance.domain.metrics import wanted_metrics
 from kubevnfm_lcm_api.performance.domain.ports import MeasurementRefused, MeasurerUnavailable
 from kubevnfm_lcm_api.performance.domain.requests import CallbackPatch
-from kubevnfm_lcm_api.performance.http.views import ShownRevision
+from kubevnfm_lcm_api.performance.http.views import ShownRevision, job_view, threshold_view
 from kubevnfm_lcm_api.performance.job_record import COLLECTION, SAMPLES
 from kubevnfm_lcm_api.performance.sources import Sources, names_of
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
@@ -269,9 +269,19 @@ async def test_a_measurer_that_is_away_is_noted_until_any_gateway_has_an_answer(
         "reason": "Prometheus: it did not answer in time",
     }
     assert await noted() == [{**first, "failedAt": rfc3339(begin)}]
+    said = f"No answer since {rfc3339(begin)}: Prometheus: it did not answer in time"
+    failing = await world.jobs.get(job.id)
+    assert job_view(failing.body, [], "")["metadata"] == {"kubevnfm_last_error": said}
     world.clock.advance(29)
     await world.measure(job.id)
     assert await noted() == [{**first, "failedAt": rfc3339(begin)}]
+    longer = await world.jobs.get(job.id)
+    assert job_view(longer.body, [], "") == job_view(failing.body, [], "")
+    assert ShownRevision.from_stored(longer) == ShownRevision.from_stored(failing) != ShownRevision.from_stored(job)
+    threshold = await world.threshold()
+    await world.judge(threshold.id)
+    shown = threshold_view((await world.thresholds.get(threshold.id)).body, "")
+    assert shown["metadata"]["kubevnfm_last_error"].startswith(f"No answer since {rfc3339(world.clock.now())}: ")
     world.clock.advance(1)
     last = world.clock.now()
     await world.measure(job.id)
@@ -284,7 +294,13 @@ async def test_a_measurer_that_is_away_is_noted_until_any_gateway_has_an_answer(
     await world.measure(job.id)
     world.measurer.is_away = False
     await world.measure(job.id)
+    await world.judge(threshold.id)
     assert await noted() == []
+    for view in (
+        job_view((await world.jobs.get(job.id)).body, [], ""),
+        threshold_view((await world.thresholds.get(threshold.id)).body, ""),
+    ):
+        assert "metadata" not in view
     await other.failed("http://prometheus:9090/one", "no route")
     await other.failed("http://prometheus:9090/two", "no route")
     assert {(each["address"], each["source"], each["since"]) for each in await noted()} == {

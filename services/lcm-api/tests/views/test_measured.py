@@ -30,7 +30,7 @@ async def test_jobs_are_listed_with_their_state_and_shown_with_their_last_values
     await world.sample()
     web, other = await world.create(vnfInstanceName="web"), await world.create()
     await store_job(world.store, "job-1", web, other, vnfInstanceName="web")
-    await store_job(world.store, "job-2", other, failures=3)
+    await store_job(world.store, "job-2", other, failures=3, error="No answer since yesterday: refused")
     await store_job(world.store, "job-3", other, dueAt="")
     await store_job(world.store, "job-4", other, sources=[])
     await store_job(world.store, "job-5", other, sources=["metrics.k8s.io"], error="no metrics-server")
@@ -39,7 +39,7 @@ async def test_jobs_are_listed_with_their_state_and_shown_with_their_last_values
         "job-1": "MEASURING", "job-2": "WAITING", "job-3": "ENDED", "job-4": "RECEIVING",
         "job-5": "WAITING",
     }  # fmt: skip
-    assert "3 times" in listed["job-2"]["text"]
+    assert listed["job-2"]["text"] == "No answer since yesterday: refused (3 times in a row)"
     assert listed["job-5"]["text"] == "no metrics-server"
     row = listed["job-1"]
     assert (row["vnfInstanceName"], row["vnfInstanceIds"]) == ("web", [web, other])

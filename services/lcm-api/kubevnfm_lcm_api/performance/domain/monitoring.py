@@ -27,7 +27,7 @@ _UNUSED: Final = ("prometheusHost", "prometheusHostPort", _LOGIN, "alertRuleConf
 WARNINGS: Final = "kubevnfm_warnings"
 """The attribute of the shown metadata that names what of them is not used."""
 LAST_ERROR: Final = "kubevnfm_last_error"
-"""The attribute of the shown metadata that says why the last samples of pods are missing."""
+"""The attribute of the shown metadata that says why the last values are missing."""
 
 
 @dataclass(frozen=True)
