@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placed, ranks, HEIGHT } from '../src/lib/layers.ts';
 import { changesOf } from '../src/lib/changes.ts';
+import { courseOf, figure, numbersOf } from '../src/lib/figures.ts';
 import { listWith, operationWith } from '../src/lib/news.ts';
 import { boxesOf } from '../src/lib/plan.ts';
 import { rowsOf } from '../src/lib/rows.ts';
@@ -186,4 +187,15 @@ test('changes: what is different between two readings, each as deep as both have
   assert.deepEqual(at({ a: 1, b: { c: 'x' } }, { b: { c: 'y', e: null } }), [['a', 1, undefined], ['b.c', 'x', 'y'], ['b.e', undefined, null]]);
   assert.deepEqual(at({ a: { b: 1 } }, { a: [1] }), [['a', { b: 1 }, [1]]]);
   assert.deepEqual(at({}, JSON.parse('{"__proto__": 1}')), [['__proto__', undefined, 1]]);
+});
+
+test('figures: bounds and mean of the values of a report, and their course within its box', () => {
+  const values = (...numbers) => numbers.map((value, at) => ({ timeStamp: T(at), value }));
+  assert.deepEqual(numbersOf(values(2, 8, 5)), { count: 3, least: 2, mean: 5, greatest: 8 });
+  assert.deepEqual(numbersOf([]), { count: 0 });
+  assert.equal(courseOf(values(2, 8, 5)), '0.0,20.0 50.0,0.0 100.0,10.0');
+  assert.equal(courseOf(values(3, 3)), '0.0,10.0 100.0,10.0');
+  assert.equal(courseOf(values(3)), '0.0,10.0 100,10');
+  assert.equal(courseOf([]), '');
+  assert.deepEqual([figure(1 / 3), figure(1e21), figure(undefined), figure(Infinity)], ['0.333333', '1e+21', '', '']);
 });

@@ -10,7 +10,7 @@ export const APIS: Record<string, string> = {
 };
 
 /** "": the API has none. */
-export const VERSIONS: Record<string, string> = { v1: '1.3.0', v2: '2.0.0', vnfpkgm: '1.0.0', 'vnfpkgm-v2': '2.4.0', vnffm: '1.5.0', multicloud: '', onap: '' };
+export const VERSIONS: Record<string, string> = { v1: '1.3.0', v2: '2.0.0', vnfpkgm: '1.0.0', 'vnfpkgm-v2': '2.4.0', vnffm: '1.5.0', vnfpm: '2.2.0', multicloud: '', onap: '' };
 
 export function wanted(filter: string[]): string {
   return filter.length ? filter.join('; ') : 'everything';

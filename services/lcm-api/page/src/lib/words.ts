@@ -55,6 +55,13 @@ const TONES: Record<string, Tone> = {
   MINOR: 'warn',
   WARNING: 'warn',
   CLEARED: 'good',
+  MEASURING: 'good',
+  RECEIVING: 'good',
+  UP: 'warn',
+  DOWN: 'good',
+  STARTED: 'busy',
+  DONE: 'good',
+  NOT_DONE: 'warn',
 };
 // A form for each tone: colours alone are not seen by everyone.
 export const MARKS: Record<Tone, string> = { good: '✓', busy: '◔', bad: '✗', warn: '!', plain: '·' };

@@ -1,1 +1,0 @@
-var e={v1:`VNF LCM, version 1`,v2:`VNF LCM, version 2`,vnffm:`Alarms`,vnfpkgm:`VNF packages, version 1`,"vnfpkgm-v2":`VNF packages, version 2`,multicloud:`changes of multi-cloud`,onap:`ONAP`},t={v1:`1.3.0`,v2:`2.0.0`,vnfpkgm:`1.0.0`,"vnfpkgm-v2":`2.4.0`,vnffm:`1.5.0`,multicloud:``,onap:``};function n(e){return e.length?e.join(`; `):`everything`}export{t as n,n as r,e as t};
