@@ -227,7 +227,7 @@ async def what_is_measured_is_listed_described_and_deleted(world: World) -> None
     listed = (await run(world, "get", "pmjob", "-o", "csv", "--no-headers", "--sort-by", "AGE")).out
     row = f'{ids[0]},WAITING,{web} and 1 more,Vnfc,"VCpuUsageMeanVnf, VirtualisedComputeResource",1m,1,'
     assert listed.startswith(row)
-    assert listed.endswith(',"Prometheus did not answer, 2 times in a row"\n')
+    assert listed.endswith(",Prometheus does not answer (2 times in a row)\n")
     of_web = ["get", "pmjobs", "--where", f"vnfInstanceId={web}", "-o", "name"]
     assert (await run(world, *of_web)).out == f"pmjob/{ids[0]}\n"
     described = (await run(world, "describe", "pmjob", ids[0][:8])).out
