@@ -14,7 +14,7 @@ import secrets
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -176,15 +176,22 @@ class SixProcesses:
             "CALLBACK_MASTER_KEYS": shared["MASTER_KEYS"],
         }
 
+    @property
+    def environments(self) -> dict[str, dict[str, str]]:
+        """The variables that each service was started with, by service; they have secrets."""
+        return {service: _variables(service, self._settings[service]) for service in SERVICES}
+
     def _process(self, name: str, settings: Mapping[str, str], *, service: str | None = None) -> Process:
-        module = package_of(service or name)
-        prefix = f"{module.upper()}_"
-        return Process(
-            name,
-            [sys.executable, "-m", module],
-            log=self.logs / f"{name}.log",
-            environment={f"{prefix}{name}": value for name, value in settings.items()},
-        )
+        return _process_of(name, self.logs, _variables(service or name, settings), service=service)
+
+
+def _variables(service: str, settings: Mapping[str, str]) -> dict[str, str]:
+    return {f"{package_of(service).upper()}_{name}": value for name, value in settings.items()}
+
+
+def _process_of(name: str, logs: Path, environment: Mapping[str, str], *, service: str | None = None) -> Process:
+    command = [sys.executable, "-m", package_of(service or name)]
+    return Process(name, command, log=logs / f"{name}.log", environment=environment)
 
 
 def _tokens_of(service: str, tokens: Mapping[str, str]) -> dict[str, str]:
@@ -210,9 +217,18 @@ def new_keys() -> dict[str, str]:
 
 
 def up(folder: Path, *, port: int, ssh_port: int) -> None:
-    """Start servers and services and record their processes. Raises SystemExit with the reason if that fails."""
-    if _running(folder):
-        raise SystemExit("already running: `make down` stops it")
+    """Start servers and services and record their processes; those that run stay. Raises SystemExit with the reason if that fails."""
+    running = _running(folder)
+    if running:
+        state = json.loads((folder / "state.json").read_text())
+        dead = [name for name in state["processes"] if name not in running]
+        if set(dead) <= set(SERVICES):
+            _start_again(folder, state, dead)
+            say(f"the gateway is at {state['url']}; `make down` stops it")
+            return
+        # The services know the ports of their servers, which are others after a start.
+        say(f"{', '.join(dead)} ended unexpectedly: all is started again")
+        down(folder)
     missing = rabbitmq.install() or mongodb.missing()
     if missing is not None:
         raise SystemExit(missing)
@@ -247,8 +263,37 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
         "url": six.url,
         "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.find(pid)) is not None},
     }
-    (folder / "state.json").write_text(json.dumps(state, indent=2))
+    state |= {"ports": six.port_by_service, "environments": six.environments}
+    _record(folder, state)
     say(f"the gateway is at {six.url}; logs are in {six.logs}; `make down` stops it")
+
+
+def _start_again(folder: Path, state: dict[str, Any], dead: Sequence[str]) -> None:
+    """Start services that have ended, as they were started before, and record them. Raises SystemExit if one does not start."""
+    if not dead:
+        say("all processes run")
+    started = {name: _process_of(name, folder / "logs", state["environments"][name]) for name in dead}
+    for name, process in started.items():
+        say(f"{name} ended unexpectedly: started again; its log is {process.log}")
+        process.start()
+    try:
+        for name, process in started.items():
+            await_answer(f"http://127.0.0.1:{state['ports'][name]}/health/ready", process)
+    except AssertionError as error:
+        raise SystemExit(f"did not start: {error}") from error
+    finally:
+        pids = {name: ProcessId.find(process.pid) for name, process in started.items()}
+        state["processes"] |= {name: vars(found) for name, found in pids.items() if found is not None}
+        _record(folder, state)
+
+
+def _record(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write what `up` has started; only the owner can read the file, which has the services' secrets."""
+    path = folder / "state.json.new"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(state, file, indent=2)
+    path.replace(folder / "state.json")
 
 
 def down(folder: Path) -> None:
