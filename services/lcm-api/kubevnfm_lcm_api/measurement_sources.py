@@ -22,6 +22,8 @@ FAILED_AT: Final = "failedAt"
 INDEXES: Final = [Index(["source", FAILED_AT]), Index([FAILED_AT])]
 SITE: Final = "site"
 """The address of the Prometheus of the settings."""
+OF_CLUSTER: Final = "metrics.k8s.io/"
+"""The addresses of clusters that measure their pods themselves: this, and the id of the VIM."""
 AWAY_FOR: Final = timedelta(minutes=1)
 """So long one may not answer before that is a fault."""
 UNASKED_AFTER: Final = timedelta(minutes=15)
@@ -31,8 +33,8 @@ _MOST_NOTED: Final = 1000
 _REASON_BYTES: Final = 512
 _MOST: Final = 10_000
 
-Source = Literal["site", "named"]
-"""``named``: by requests."""
+Source = Literal["site", "named", "cluster"]
+"""A Prometheus of the settings, or one that a request names; the metrics-server of a cluster."""
 
 
 def source_id(address: str) -> str:
@@ -64,7 +66,7 @@ class SourceStates:
         if not self._is_news(address, answers=False):
             return
         now = rfc3339(self.clock.now())
-        source: Source = "site" if address == SITE else "named"
+        source: Source = "site" if address == SITE else "cluster" if address.startswith(OF_CLUSTER) else "named"
         fields = {FAILED_AT: now, "reason": bounded(reason, _REASON_BYTES)}
         try:
             await self.store.insert(
@@ -103,7 +105,7 @@ class SourceCounts:
     def __init__(self, metrics: Metrics, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._away = metrics.gauge(
-            "kubevnfm_measurement_sources_away", "Prometheus servers that do not answer.", ["source"]
+            "kubevnfm_measurement_sources_away", "Systems that measure VNFs and do not answer.", ["source"]
         )
 
     async def count(self) -> None:

@@ -19,6 +19,7 @@ from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.measurement_sources import OF_CLUSTER, SourceStates
 from kubevnfm_lcm_api.performance.domain.measured_objects import Objects, Vnfc, measured
 from kubevnfm_lcm_api.performance.domain.metrics import Quantity, Wanted
 from kubevnfm_lcm_api.performance.domain.tallies import OF_PODS, Sample
@@ -84,6 +85,7 @@ class PodSampling:
     """The pause between two samples."""
     measured_after: timedelta
     """How long after the end of a period it is measured: its last samples are known then."""
+    states: SourceStates
 
     async def check(self, objects: Objects, places: Mapping[str, str], collection_s: int | None) -> None:
         """Check at its creation whether a job or threshold can be measured so. Raises Unprocessable.
@@ -167,11 +169,16 @@ class PodSampling:
         )
         try:
             async with asyncio.timeout_at(until), gate:
-                return await self.usages.read(wanted)
-        except VnfmError as error:
+                found = await self.usages.read(wanted)
+        except ResourceMetricsUnavailable as error:
+            await self.states.failed(_address_of(question), str(error))
+            return error
+        except VnfmError as error:  # a VIM that does not answer has an alarm of its own
             return error
         except TimeoutError:
             return OutsideUnavailable(f"its cluster did not answer in {_LONGEST_S:g} s")
+        await self.states.answered(_address_of(question))
+        return found
 
     def _read(self, question: _Question, found: Sequence[PodUsage], wanted: Iterable[Wanted], sampled: Sampled) -> None:
         now, needs_memory = self.clock.now(), any(each.metric.quantity == "memory" for each in wanted)
@@ -198,6 +205,11 @@ def _percents(usage: PodUsage) -> Mapping[Quantity, float]:
     if usage.memory is not None and usage.memory_limit:
         found["memory"] = 100 * usage.memory / usage.memory_limit
     return found
+
+
+def _address_of(question: _Question) -> str:
+    vim_id = question.vim.vim_id if question.vim is not None else None
+    return f"{OF_CLUSTER}{vim_id or question.instance_id}"
 
 
 def _may_pass(error: VnfmError) -> bool:

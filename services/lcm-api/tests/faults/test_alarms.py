@@ -627,6 +627,9 @@ def test_a_prometheus_that_does_not_answer_for_a_minute_is_a_fault_while_it_is_a
     )
     (of_site,) = faults_of_source("site", {**document, "source": "site"}, NOW).faults
     assert "of the setting prometheus_url" in of_site.details[0]
+    cluster = {**document, "source": "cluster", "address": "metrics.k8s.io/vim-7"}
+    (of_cluster,) = faults_of_source("c", cluster, NOW).faults
+    assert of_cluster.details[0].startswith("The metrics-server of VIM vim-7 (metrics.k8s.io) does not answer")
     assert not faults_of_source("p", document, NOW - timedelta(seconds=1)).faults
     assert not faults_of_source("p", document, NOW + timedelta(minutes=15)).faults
     assert not faults_of_source("p", None, NOW).faults

@@ -33,7 +33,9 @@ async def lines(world: World) -> set[str]:
 async def test_operations_are_counted_by_outcome_and_cause_and_steps_by_kind(world: World) -> None:
     for state in ("COMPLETED", "FAILED", "ROLLED_BACK", "PROCESSING"):
         await world.an_operation_in(state)
-    await SourceStates(world.store, SystemClock()).failed("http://prometheus:9090", "no route")
+    states = SourceStates(world.store, SystemClock())
+    for address in ("http://prometheus:9090", "metrics.k8s.io/vim-1", "metrics.k8s.io/vim-2"):
+        await states.failed(address, "no route")
     shown = await lines(world)
     of = 'operation="INSTANTIATE"'
     assert {
@@ -53,6 +55,7 @@ async def test_operations_are_counted_by_outcome_and_cause_and_steps_by_kind(wor
         'kubevnfm_vnf_packages{state="ONBOARDED"} 1.0',
         'kubevnfm_alarms_open{severity="CRITICAL"} 0.0',
         'kubevnfm_measurement_sources_away{source="named"} 1.0',
+        'kubevnfm_measurement_sources_away{source="cluster"} 2.0',
         'kubevnfm_measurement_sources_away{source="site"} 0.0',
     } <= shown
     # The table of causes decides which: "no host" of Heat has a row.

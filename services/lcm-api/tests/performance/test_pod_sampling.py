@@ -15,12 +15,14 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_lcm_api.due import NEVER
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION as INSTANCES
+from kubevnfm_lcm_api.measurement_sources import COLLECTION as SOURCES
 from kubevnfm_lcm_api.performance.domain.metrics import BY_TYPE
 from kubevnfm_lcm_api.performance.domain.tallies import Sample, after, counted, values_of
 from kubevnfm_lcm_api.performance.http.views import job_view, threshold_view
 from kubevnfm_lcm_api.performance.job_record import COLLECTION
 from kubevnfm_lcm_api.performance.threshold_record import COLLECTION as THRESHOLDS
 from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.query import Query
 from servers.subscriber import Subscriber
 from worlds.cnf_world import deployed
 from worlds.lcm_world import lcm_world
@@ -145,8 +147,11 @@ async def test_a_cluster_that_measures_nothing_is_the_last_error_of_the_job(worl
     said = f"VNF instance {INSTANCE}: {none}"
     assert job_view(failing, [], "")["metadata"] == {"kubevnfm_last_error": said}
     assert failing["internal"]["shown"] == shown + 2, "the error, and the report"
+    (away,) = await world.store.find(SOURCES, Query())
+    assert (away.body["source"], away.body["reason"]) == ("cluster", none)
     world.usages.failure = None
     await rounds(world, job.id, 105, 0.1)
+    assert not await world.store.find(SOURCES, Query())
     after_that = (await world.jobs.get(job.id)).body
     assert "metadata" not in job_view(after_that, [], "")
     assert after_that["internal"]["shown"] == shown + 3
@@ -157,6 +162,7 @@ async def test_a_cluster_that_measures_nothing_is_the_last_error_of_the_job(worl
         await world.judge(other.id)
     stored = (await world.thresholds.get(other.id)).body
     assert threshold_view(stored, "")["metadata"]["kubevnfm_last_error"].endswith("it does not answer")
+    assert not await world.store.find(SOURCES, Query()), "the VIM has an alarm of its own"
     assert stored["internal"]["shown"] == 2
 
 

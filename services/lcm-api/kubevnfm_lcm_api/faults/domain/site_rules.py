@@ -16,7 +16,7 @@ from kubevnfm_secrets import shown_url
 from kubevnfm_sol.faults import EventType, PerceivedSeverity
 
 from kubevnfm_lcm_api.faults.domain.fault import Fault, FaultType, Findings, ManagedObject
-from kubevnfm_lcm_api.measurement_sources import AWAY_FOR, FAILED_AT, SITE, UNASKED_AFTER
+from kubevnfm_lcm_api.measurement_sources import AWAY_FOR, FAILED_AT, OF_CLUSTER, UNASKED_AFTER
 from kubevnfm_lcm_api.notifications.delivery_record import FAILING_SINCE
 from kubevnfm_lcm_api.siblings import SeenProcess, SeenService
 from kubevnfm_lcm_api.views.causes.finding import fitting
@@ -169,15 +169,19 @@ def faults_of_subscription(subscription_id: str, document: JsonMapping | None, n
 
 
 def faults_of_source(source_id: str, document: JsonMapping | None, now: datetime) -> Findings:
-    """Return the fault of a Prometheus that does not answer; None: it answers."""
+    """Return the fault of a system that measures and does not answer; None: it answers."""
     about = ManagedObject("source", source_id)
     if document is None or now - datetime.fromisoformat(document[FAILED_AT]) >= UNASKED_AFTER:
         return Findings(about)
     if now - datetime.fromisoformat(document["since"]) < AWAY_FOR:
         return Findings(about)
-    which = "of the setting prometheus_url" if document["source"] == SITE else f"at {document['address']}"
+    address = document["address"]
+    which = {
+        "site": "Prometheus of the setting prometheus_url",
+        "cluster": f"metrics-server of VIM {address.removeprefix(OF_CLUSTER)} (metrics.k8s.io)",
+    }.get(document["source"], f"Prometheus at {address}")
     details = (
-        f"The Prometheus {which} does not answer: PM jobs and thresholds wait for it.",
+        f"The {which} does not answer: PM jobs and thresholds wait for it.",
         sentence(document["reason"]),
     )
     return Findings(
