@@ -1,4 +1,4 @@
-"""The pages name paths that a server has, and messages that the contract has."""
+"""The pages name paths that a server has, messages that the contract has, and metrics and headings that there are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 from callers.documented import an_app
 from kubevnfm_clients import callback
 from kubevnfm_events.contract import messages
@@ -26,10 +27,13 @@ PAGES: Final = tuple(
     )
 )
 PATH: Final = re.compile(
-    r"(?<![\w.:/-])/(?:vnflcm|vnfpkgm|vnffm|vnfpm|kubevnfm|multicloud|v1\.0|credentials|internal|health|metrics)"
+    r"(?<![\w.:/-])/(?:vnflcm|vnfpkgm|vnffm|vnfpm|kubevnfm|multicloud|v1\.0|credentials|internal|health|metrics"
+    r"|alert|pm_event|pm_threshold|server_notification)(?!\w)"
     r"(?:/[^\s`'\",;|()?#&\\\[]*)?"
 )
 MESSAGE: Final = re.compile(r"`((?:lcm|infra|mgmt|vim|credentials|service)(?:\.[a-z][a-z0-9_]*)+(?:\.\*)?)`")
+METRICS: Final = PROJECT / "docs" / "monitoring.md"
+RULES: Final = PROJECT / "deploy" / "monitoring" / "kubevnfm.rules.yml"
 ELSEWHERE: Final = frozenset(
     {
         # Parts of one table cell or of a sentence: the versions or ids follow.
@@ -40,6 +44,10 @@ ELSEWHERE: Final = frozenset(
         "/vnfpm/v2",
     }
 )
+METRIC: Final = re.compile(
+    r"`(kubevnfm_(?:\w+_)?(?:total|seconds|bytes|running|ready|away|up|pending|open|failing|waiting))`"
+)
+"""By the ends of names: others begin as the names of packages and attributes do."""
 NOT_MESSAGES: Final = frozenset({"credentials.kubeconfig"})
 """A collection of MongoDB."""
 
@@ -84,3 +92,18 @@ def test_a_page_names_messages_that_the_contract_has(page: str) -> None:
         return name in types or any(known.startswith(f"{name.removesuffix('.*')}.") for known in types)
 
     assert sorted(name for name in named if not exists(name)) == []
+
+
+@every_page
+def test_a_page_names_metrics_that_the_page_of_metrics_has(page: str) -> None:
+    """`tests/e2e/test_metrics.py` compares that page with the metrics of a running system."""
+    documented = re.findall(r"^\| `(kubevnfm_\w+)` \|", METRICS.read_text(encoding="utf-8"), re.MULTILINE)
+    named = METRIC.findall((PROJECT / page).read_text(encoding="utf-8"))
+    assert sorted(set(named) - set(documented)) == []
+
+
+def test_each_alert_has_a_heading_that_says_what_to_do_and_no_heading_is_left_over() -> None:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    runbooks = {rule["alert"]: rule["annotations"]["runbook"] for group in groups for rule in group["rules"]}
+    assert runbooks == {alert: f"docs/monitoring.md#{alert.lower()}" for alert in runbooks}
+    assert sorted(runbooks) == sorted(re.findall(r"^### (Kubevnfm\w+)$", METRICS.read_text("utf-8"), re.MULTILINE))
