@@ -492,7 +492,9 @@ async def test_an_instance_is_not_written_while_an_operation_runs_on_it(world: W
         ({"ServerNotifierUri": "http://notifier", "ServerNotifierFaultID": []}, "ServerNotifierFaultID"),
         ({"ServerNotifierFaultID": [1234]}, "ServerNotifierFaultID"),
         ({"ServerNotifierFaultID": "x" * 65}, "ServerNotifierFaultID"),
-        ({"ServerNotifierFaultID": ["1"] * 33}, "ServerNotifierFaultID"),
+        ({"ServerNotifierFaultID": "12345"}, "ServerNotifierFaultID"),
+        ({"ServerNotifierFaultID": ["1234", "123"]}, "ServerNotifierFaultID"),
+        ({"ServerNotifierFaultID": ["1234"] * 33}, "ServerNotifierFaultID"),
     ],
 )
 def test_a_notifier_that_cannot_be_called_is_refused_by_name(given: dict[str, Any], name: str) -> None:

@@ -22,10 +22,11 @@ URI: Final = "ServerNotifierUri"
 FAULT_IDS: Final = "ServerNotifierFaultID"
 _LONGEST_URI: Final = 2048
 _MOST_FAULTS: Final = 32
-_LONGEST_FAULT: Final = 64
+FAULT_LENGTH: Final = 4
+"""As in the notifications of faults: another id could be registered, and never be reported."""
 _EXPECTED: Final = {
     URI: "the root of an http or https address expected, without user, query and fragment",
-    FAULT_IDS: f"1 to {_MOST_FAULTS} ids of faults expected, as texts of 1 to {_LONGEST_FAULT} characters",
+    FAULT_IDS: f"1 to {_MOST_FAULTS} ids of faults expected, as texts of {FAULT_LENGTH} characters",
 }
 
 
@@ -93,7 +94,5 @@ def _fault_ids(found: object) -> Sequence[str]:
     """Return the ids; none if one of them, or their number, cannot be used: a script may write metadata, too."""
     if not isinstance(found, list | tuple):
         found = (found,)
-    is_whole = len(found) <= _MOST_FAULTS and all(
-        isinstance(each, str) and 0 < len(each) <= _LONGEST_FAULT for each in found
-    )
+    is_whole = len(found) <= _MOST_FAULTS and all(isinstance(each, str) and len(each) == FAULT_LENGTH for each in found)
     return tuple(found) if is_whole else ()

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
+from kubevnfm_lcm_api.lifecycle.core.server_notifier import FAULT_LENGTH
 from kubevnfm_lcm_api.webhooks.domain.alerts import MOST_ALERTS
 
 _Identifier = Annotated[StrictStr, Field(min_length=1, max_length=255)]
@@ -38,7 +39,7 @@ class ServerFault(BaseModel):
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, defer_build=True)
 
     alarm_id: _Identifier
-    fault_id: Annotated[StrictStr, Field(min_length=4, max_length=4)]
+    fault_id: Annotated[StrictStr, Field(min_length=FAULT_LENGTH, max_length=FAULT_LENGTH)]
     fault_type: Annotated[StrictStr, Field(min_length=2, max_length=2)]
     host_id: _Identifier | None = None
     fault_option: JsonObject | None = None
