@@ -11,6 +11,9 @@ from servers.processes import PROJECT
 
 _ROW = re.compile(r"^\| `([^`]+)` \| ([a-z, ]+) \| (.+) \|$", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+|audit")
+_NAMED = re.compile(r"\b(?:log\s+has|log\s+lines|in\s+the\s+log|lines?\s+(?=\(?`))([^.|]*)")
+"""The rest of a sentence that speaks of lines of the log."""
+_EVENT = re.compile(r"`((?!kubevnfm_)[a-z]+(?:_[a-z0-9]+)+)`")
 CHOSEN = {"chosen"}
 """The level depends on what is said."""
 
@@ -40,3 +43,15 @@ def test_the_page_has_each_event_with_its_levels_and_no_other() -> None:
     fixed = {name: levels for name, levels in found.items() if not levels & CHOSEN}
     assert {name: page[name] for name in fixed} == fixed
     assert all(len(page[name]) >= 2 for name in found.keys() - fixed.keys())
+
+
+def test_the_pages_name_events_that_there_are() -> None:
+    pages = [*(PROJECT / "docs").rglob("*.md"), *(PROJECT / "services").glob("*/README.md"), PROJECT / "README.md"]
+    texts = {
+        page.relative_to(PROJECT).as_posix(): page.read_text("utf-8").partition("\n## Events\n")[0] for page in pages
+    }
+    named = {
+        (page, name) for page, text in texts.items() for rest in _NAMED.findall(text) for name in _EVENT.findall(rest)
+    }
+    assert len({name for _, name in named}) > 20
+    assert sorted(each for each in named if each[1] not in documented()) == []
