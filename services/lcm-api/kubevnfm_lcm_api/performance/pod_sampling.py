@@ -123,6 +123,7 @@ class PodSampling:
         sampled = Sampled(exist=bool(records))
         questions = self._questions(objects, records, sampled)
         for question, found in zip(questions, await self._ask_all(questions), strict=True):
+            await self._note(question, found)
             if isinstance(found, VnfmError):
                 sampled.errors.append(f"VNF instance {question.instance_id}: {found}")
             else:
@@ -169,16 +170,18 @@ class PodSampling:
         )
         try:
             async with asyncio.timeout_at(until), gate:
-                found = await self.usages.read(wanted)
-        except ResourceMetricsUnavailable as error:
-            await self.states.failed(_address_of(question), str(error))
-            return error
-        except VnfmError as error:  # a VIM that does not answer has an alarm of its own
+                return await self.usages.read(wanted)
+        except VnfmError as error:
             return error
         except TimeoutError:
             return OutsideUnavailable(f"its cluster did not answer in {_LONGEST_S:g} s")
-        await self.states.answered(_address_of(question))
-        return found
+
+    async def _note(self, question: _Question, found: Sequence[PodUsage] | VnfmError) -> None:
+        """Store whether the cluster measures its pods; a VIM that does not answer has an alarm of its own. Raises StoreUnavailable."""
+        if isinstance(found, ResourceMetricsUnavailable):
+            await self.states.failed(_address_of(question), str(found))
+        elif not isinstance(found, VnfmError):
+            await self.states.answered(_address_of(question))
 
     def _read(self, question: _Question, found: Sequence[PodUsage], wanted: Iterable[Wanted], sampled: Sampled) -> None:
         now, needs_memory = self.clock.now(), any(each.metric.quantity == "memory" for each in wanted)

@@ -258,6 +258,7 @@ async def test_a_cluster_without_metrics_server_is_refused_at_creation_and_one_t
             await world.job(criteria={"performanceMetric": [CPU], **MINUTE})
         assert [name for name, _ in refused.value.places] == ["metadata/monitoring"]
         assert "setting prometheus_url" in str(refused.value)
+    assert not await world.store.find(SOURCES, Query()), "nothing waits for it: there is no alarm"
     world.usages.failure = RegionUnavailable("it does not answer")
     assert (await world.job(criteria={"performanceMetric": [CPU], **MINUTE})).body["internal"]["sources"]
 
