@@ -15,6 +15,7 @@ from kubevnfm_store.query import Query, by
 from patience import until_true
 from servers.mongodb import MongoServer
 from servers.ports import free_port
+from structlog.testing import capture_logs
 
 pytestmark = pytest.mark.server
 
@@ -48,9 +49,11 @@ async def test_an_outage_is_reported_and_survived(own_mongodb: MongoServer) -> N
             await store.get("things", "a")
         with pytest.raises(StoreUnavailable):
             await store.update("things", "a", {"n": 2})
-        await asyncio.to_thread(own_mongodb.start)
-        # The client looks for the server twice a second, which may be longer than the 300 ms.
-        await until_true(store.is_ready)
+        with capture_logs() as lines:
+            await asyncio.to_thread(own_mongodb.start)
+            # The client looks for the server twice a second, which may be longer than the 300 ms.
+            await until_true(store.is_ready)
+            assert [(line["event"], line["failed_tries"]) for line in lines] == [("outage_ended", 2)]
         assert (await store.update("things", "a", {"n": 3})).revision == 2
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -283,10 +284,13 @@ class MongoStore:
         return _UnseenWrites()
 
     async def is_ready(self) -> bool:
+        asked_at = time.monotonic()
         try:
             await self._database.command("ping")
         except PyMongoError:
             return False
+        # A process that asks for documents seldom would say much later that an outage has ended.
+        self._outage.answered(asked_at=asked_at)
         return True
 
     @property
