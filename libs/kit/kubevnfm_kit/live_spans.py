@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, Token
@@ -178,8 +179,13 @@ def present() -> TraceContext | None:
 
 
 def under(context: TraceContext | None) -> _Under | _Unbound:
-    """Let spans that begin in the block, and in tasks that are begun in it, have this parent while the block lasts; None: they are not recorded."""
-    return _UNBOUND if _SWITCH.recorder is None else _Under(context)
+    """Let spans that begin in the block, and in tasks that are begun in it, have this parent while the block lasts.
+
+    None, or one that is not sampled: they are not recorded.
+    """
+    if _SWITCH.recorder is None:
+        return _UNBOUND
+    return _Under(context if context is not None and context.is_sampled else None)
 
 
 def span(
@@ -190,9 +196,12 @@ def span(
     parent: TraceContext | None = None,
     link: TraceContext | None = None,
 ) -> LiveSpan:
-    """Return a span, which begins now: below ``parent``, else below the present one. Without either it is not recorded."""
+    """Return a span, which begins now: below ``parent``, else below the present one. Without either it is not recorded.
+
+    Below one that is not sampled it costs as little as without a recorder: that is the usual case.
+    """
     recorder = _SWITCH.recorder
-    if recorder is None or (parent := parent or present()) is None:
+    if recorder is None or (parent := parent or present()) is None or not parent.is_sampled:
         return NOT_RECORDED
     return _Recorded(recorder.begin(name, kind, attributes, parent=parent, link=link))
 
@@ -200,11 +209,13 @@ def span(
 def root_span(name: str, kind: Kind, attributes: Mapping[str, Value], caller: TraceContext | None) -> LiveSpan:
     """Return a span, which begins now: in the trace of the caller, else in a new one."""
     recorder = _SWITCH.recorder
-    return (
-        NOT_RECORDED
-        if recorder is None
-        else _Recorded(recorder.begin(name, kind, attributes, parent=caller, link=None))
-    )
+    if recorder is None or not (caller.is_sampled if caller is not None else _is_chosen(recorder.ratio)):
+        return NOT_RECORDED
+    return _Recorded(recorder.begin(name, kind, attributes, parent=caller, link=None))
+
+
+def _is_chosen(ratio: float) -> bool:
+    return random.random() < ratio  # noqa: S311 - no secret
 
 
 def derived_parent(traceparent: str, operation_id: str) -> TraceContext | None:

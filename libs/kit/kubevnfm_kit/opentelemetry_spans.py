@@ -22,7 +22,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
@@ -85,7 +85,7 @@ class SdkRecorder:
     def __init__(self, processor: SpanProcessor, service: str, ratio: float) -> None:
         self.ratio = ratio
         self.provider = TracerProvider(
-            sampler=ParentBased(TraceIdRatioBased(ratio)),
+            sampler=ALWAYS_ON,  # `live_spans` asks for those alone that are recorded
             resource=Resource({"service.namespace": "kubevnfm", "service.name": service}),
             span_limits=SpanLimits(max_span_attribute_length=256),
             shutdown_on_exit=False,
@@ -102,7 +102,7 @@ class SdkRecorder:
         parent: TraceContext | None,
         link: TraceContext | None,
     ) -> Measured:
-        """Begin a span; the parent's flag decides whether it is recorded, else the ratio."""
+        """Begin a span, which is recorded."""
         around = Context() if parent is None else set_span_in_context(NonRecordingSpan(_of(parent)), Context())
         links = () if link is None else (Link(_of(link)),)
         return _SdkSpan(self._tracer.start_span(name, around, _KINDS[kind], attributes, links))
@@ -181,7 +181,7 @@ async def sent_by_sdk(settings: OtlpSettings, service: str) -> AsyncIterator[Sdk
         schedule_delay_millis=_EVERY_MS,
         max_export_batch_size=_BATCH,
     )
-    recorder = SdkRecorder(processor, service, settings.trace_ratio)
+    recorder = SdkRecorder(processor, service, settings.live_ratio)
     try:
         yield recorder
     finally:

@@ -90,6 +90,26 @@ def test_the_callers_flag_decides_and_else_the_ratio() -> None:
     assert 20 < len(wanted) < 80
 
 
+@pytest.mark.parametrize(("ratio", "least", "most"), [(0.0, 0, 0), (0.5, 20, 80), (1.0, 100, 100)])
+def test_the_ratio_decides_on_requests_without_a_caller_and_on_all_below_them(
+    ratio: float, least: int, most: int
+) -> None:
+    with live_trace(ratio=ratio) as trace:
+        for _ in range(100):
+            with live_spans.root_span("GET", "server", FACTS, None) as root, live_spans.under(root.context):
+                with live_spans.span("find", "client", FACTS):
+                    pass
+                assert (live_spans.present() is None) == (root.context is None)
+    assert least <= trace.names.count("GET") <= most
+    assert trace.names.count("find") == trace.names.count("GET")
+
+
+def test_one_trace_in_ten_has_live_spans_and_never_more_than_are_sent() -> None:
+    assert OtlpSettings().live_ratio == 0.1
+    assert OtlpSettings(trace_ratio=0.01).live_ratio == 0.01
+    assert OtlpSettings(live_span_ratio=1.0).live_ratio == 1.0
+
+
 async def test_a_request_is_a_span_of_its_callers_trace() -> None:
     async def answer(request: web.Request) -> web.Response:
         with live_spans.span("insert vnfs", "client", FACTS):
