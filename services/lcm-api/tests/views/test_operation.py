@@ -23,6 +23,7 @@ from kubevnfm_store.query import Query, by
 from servers.subscriber import Subscriber
 from worlds.lcm_builders import LINK
 from worlds.lcm_world import JSON_HEADERS, World, lcm_world, sample_request
+from worlds.pm_documents import store_job
 
 PAGE = Path(__file__).parents[4] / "docs/views.md"
 CURL = ArgumentParser()
@@ -238,8 +239,11 @@ async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
     world.regions.add("op/edge", "vim-1")
     async with Subscriber.listening() as subscriber:
         subscription = (await world.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})).must(201).json
+    await store_job(world.store, "job-1", shown["vnfInstanceId"])
     values = {
         "$URL": world.url,
+        "$JOB": "job-1",
+        "$INSTANCE": shown["vnfInstanceId"],
         "$LINK": "link-1",
         "$SUBSCRIPTION": subscription["id"],
         "$OPERATION": operation_id,
@@ -255,6 +259,7 @@ async def test_the_examples_of_the_page_about_views_work(world: World) -> None:
         for name, value in values.items():
             command = command.replace(name, value)
         given = CURL.parse_args(shlex.split(command)[1:])
+        assert "$" not in given.url, "a reader does not know this variable"
         headers = {"Accept": "*/*", **dict(header.split(": ", 1) for header in given.headers)}
         url = yarl.URL(given.url, encoded=True)
         async with world.session.request(given.method, url, headers=headers, data=given.body) as response:
