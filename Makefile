@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-page test-openstack test-machines test-kubernetes test-monitoring cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chart test-chaos test-page test-openstack test-machines test-kubernetes test-monitoring cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -110,6 +110,10 @@ test-cluster-api: samples ## Drives workload clusters of the real Cluster API, w
 	@PYTHONPATH=tests/support $(BIN)/python -m real.cluster_api check
 	@$(PYTEST) --timeout 1800 tests/kubernetes/test_cluster_api.py $(ARGS)
 
+test-chart: samples servers ## Renders the Helm chart with Helm 3 and 4, which it builds with Go, installs it on the API server of KUBECONFIG, and runs its pods as processes; docs/install-chart.md
+	@tests/support/chart/programs.sh
+	@$(PYTEST) -n 0 tests/chart tests/conformance/test_chart.py $(ARGS)
+
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py
 
@@ -174,9 +178,10 @@ format: .venv/.ready ## Formats the code
 	$(BIN)/ruff check -q --fix . || true
 	$(BIN)/ruff format -q .
 
-schemas: .venv/.ready ## Writes what is made from the contract: JSON Schemas, the AsyncAPI document, the definitions of RabbitMQ
+schemas: .venv/.ready ## Writes what is made from contract and settings: JSON Schemas, the AsyncAPI document, the definitions of RabbitMQ, the values of the chart
 	$(BIN)/python -m kubevnfm_events.schema
 	$(BIN)/python -m kubevnfm_bus deploy/base/rabbitmq/definitions.json
+	@PYTHONPATH=tests/support $(BIN)/python -m chart.values_schema
 
 stored-operations: .venv/.ready ## Writes what lcm-api stores now as fixtures; VERSION=0.2.0 at a release, `next` before it
 	$(BIN)/python tests/stored $(or $(VERSION),next)

@@ -64,7 +64,7 @@ def load(definitions: Mapping[str, Any]) -> None:
     Raises PermissionError for a wrong password of the administrator, and OSError when the broker refuses otherwise.
     """
     url = urlsplit(os.environ["RABBITMQ_API"])
-    credentials = base64.b64encode(f"kubevnfm:{os.environ['RABBITMQ_PASSWORD']}".encode()).decode()
+    credentials = base64.b64encode(f"{_administrator()}:{os.environ['RABBITMQ_PASSWORD']}".encode()).decode()
     connection = HTTPConnection(url.hostname or "", url.port, timeout=30)
     try:
         headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
@@ -77,6 +77,10 @@ def load(definitions: Mapping[str, Any]) -> None:
         raise PermissionError("RABBITMQ_PASSWORD is not the password with which the broker was first started")
     if answer.status not in (200, 201, 204):
         raise OSError(f"POST /api/definitions was answered with {answer.status}: {reason}")
+
+
+def _administrator() -> str:
+    return os.environ.get("RABBITMQ_USER", "kubevnfm")
 
 
 def password_of(user: str) -> str:
