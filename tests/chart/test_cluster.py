@@ -163,13 +163,15 @@ def test_install_upgrade_roll_back_uninstall_and_install_again(each_helm: str, r
     (secret,) = objects(restricted, "secrets").values()
     assert len(base64.b64decode(secret["data"]["keys"])) == 44
 
-    # A newer version needs a key more; the others stay.
-    kubectl("--namespace", restricted, "patch", "secret", secret["metadata"]["name"], "--type=json", '-p=[{"op": "remove", "path": "/data/token-lcm-api"}]')  # fmt: skip
-    done = release(each_helm, "upgrade", restricted, "--wait", WAIT, "--set", "infraK8s.replicas=2", "--set", "vimRegistry.settings.monitor_every_s=60")  # fmt: skip
+    # Its owner changes the key ring; an upgrade and a rollback leave that alone.
+    change(restricted, {"keys": base64.b64encode(b"new,old").decode()})
+    done = release(
+        each_helm, "upgrade", restricted, "--wait", WAIT,
+        "--set", "infraK8s.replicas=2", "--set", "vimRegistry.settings.monitor_every_s=60",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (after,) = objects(restricted, "secrets").values()
-    assert after["data"] == {**secret["data"], "token-lcm-api": after["data"]["token-lcm-api"]}
-    assert after["data"]["token-lcm-api"] != secret["data"]["token-lcm-api"]
+    changed = {**secret["data"], "keys": base64.b64encode(b"new,old").decode()}
+    assert secret_of(restricted) == changed
     deployments = objects(restricted, "deployments")
     assert deployments["vnfm-kubevnfm-infra-k8s"]["status"]["readyReplicas"] == 2
     assert generation(deployments, "mgmt-executor") == 1, "a service was restarted whose values are the same"
@@ -179,7 +181,7 @@ def test_install_upgrade_roll_back_uninstall_and_install_again(each_helm: str, r
     assert done.returncode == 0, done.stderr
     deployments = objects(restricted, "deployments")
     assert deployments["vnfm-kubevnfm-infra-k8s"]["spec"]["replicas"] == 1
-    assert next(iter(objects(restricted, "secrets").values()))["data"]["keys"] == secret["data"]["keys"]
+    assert secret_of(restricted) == changed
 
     done = helm(each_helm, "uninstall", "vnfm", "--namespace", restricted, "--wait", WAIT)
     assert done.returncode == 0, done.stderr
@@ -189,12 +191,30 @@ def test_install_upgrade_roll_back_uninstall_and_install_again(each_helm: str, r
 
     done = release(each_helm, "install", restricted, "--wait", WAIT)
     assert done.returncode == 0, done.stderr
-    assert next(iter(objects(restricted, "secrets").values()))["data"]["keys"] == secret["data"]["keys"]
+    assert secret_of(restricted) == changed
 
+    # A newer version needs a key more.
+    change(restricted, {"token-lcm-api": None})
+    done = release(each_helm, "upgrade", restricted)
+    assert done.returncode != 0
+    assert f"the Secret vnfm-kubevnfm-secrets in the namespace {restricted} lacks token-lcm-api" in done.stderr
     kubectl("--namespace", restricted, "delete", "secret", "vnfm-kubevnfm-secrets")
     done = release(each_helm, "upgrade", restricted)
     assert done.returncode != 0
     assert "new keys would read no secret in the database" in done.stderr
+
+
+def secret_of(namespace: str) -> dict[str, str]:
+    """The content of the Secret that the installation has made."""
+    (found,) = objects(namespace, "secrets").values()
+    return dict(found["data"])
+
+
+def change(namespace: str, data: dict[str, str | None]) -> None:
+    """Change keys of that Secret; None removes one."""
+    kubectl(
+        "--namespace", namespace, "patch", "secret", "vnfm-kubevnfm-secrets", "--type=merge", f"--patch={json.dumps({'data': data})}"
+    )  # fmt: skip
 
 
 def generation(deployments: dict[str, dict[str, Any]], service: str) -> int:

@@ -62,6 +62,21 @@
 {{- $faults = append $faults (printf "sandbox.appArmorProfile: the name of a profile on the nodes expected, or none on nodes without AppArmor, because namespace %s enforces the Pod Security standard %s, which refuses Unconfined" .Release.Namespace $enforced) -}}
 {{- end -}}
 {{- end -}}
+{{- $secret := include "kubevnfm.secret" . -}}
+{{- $found := lookup "v1" "Secret" .Release.Namespace $secret -}}
+{{- if $found -}}
+{{- $missing := list -}}
+{{- range $key := splitList "," (include "kubevnfm.secretKeys" (dict "root" . "all" false)) -}}
+{{- if not (index (default dict $found.data) $key) -}}
+{{- $missing = append $missing $key -}}
+{{- end -}}
+{{- end -}}
+{{- with $missing -}}
+{{- $faults = append $faults (printf "secrets: the Secret %s in the namespace %s lacks %s: add them (docs/install-chart.md says what each is)" $secret $.Release.Namespace (join ", " .)) -}}
+{{- end -}}
+{{- else if and .Release.IsUpgrade (not .Values.secrets.existingSecret) -}}
+{{- $faults = append $faults (printf "secrets: the Secret %s in the namespace %s expected, because new keys would read no secret in the database: restore it, or name yours with secrets.existingSecret. Commands that do not ask the cluster (helm template, --dry-run=client, most GitOps controllers) see no Secret: use --dry-run=server there, or secrets.existingSecret" $secret .Release.Namespace) -}}
+{{- end -}}
 {{- with $faults -}}
 {{- fail (join "; " .) -}}
 {{- end -}}

@@ -55,10 +55,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (printf "%s-secrets" (include "kubevnfm.fullname" .)) .Values.secrets.existingSecret -}}
 {{- end }}
 
+{{/* The keys of that Secret. Context: root, all: also those that these values do not need. */}}
 {{- define "kubevnfm.secretKeys" -}}
-{{- $keys := list "keys" "callback-keys" "credentials-token" "rabbitmq-observer" -}}
-{{- range $name, $_ := include "kubevnfm.services" . | fromYaml -}}
-{{- $keys = concat $keys (list (printf "token-%s" $name) (printf "rabbitmq-%s" $name) (printf "mongodb-%s" $name)) -}}
+{{- $rabbitmq := .root.Values.rabbitmq -}}
+{{- $keys := list "keys" "callback-keys" "credentials-token" -}}
+{{- if or .all $rabbitmq.users.enabled $rabbitmq.operator.enabled -}}
+{{- $keys = append $keys "rabbitmq-observer" -}}
+{{- end -}}
+{{- range $name, $_ := include "kubevnfm.services" .root | fromYaml -}}
+{{- $keys = append $keys (printf "token-%s" $name) -}}
+{{- if or $.all $rabbitmq.users.enabled (not $rabbitmq.urlsSecret) -}}
+{{- $keys = append $keys (printf "rabbitmq-%s" $name) -}}
+{{- end -}}
+{{- if or $.all $.root.Values.mongodb.users.enabled (not $.root.Values.mongodb.urlsSecret) -}}
+{{- $keys = append $keys (printf "mongodb-%s" $name) -}}
+{{- end -}}
 {{- end -}}
 {{ sortAlpha $keys | join "," }}
 {{- end }}

@@ -290,7 +290,7 @@ def _mongodb() -> Schema:
                     "enabled": flag("Whether there is a PerconaServerMongoDB."),
                     "crVersion": text("The version of the operator.", r"^[0-9]+\.[0-9]+\.[0-9]+$", 20),
                     "image": text("Its image, as that version of the operator supports it."),
-                    "size": whole("Members of the replica set.", 1, 7),
+                    "size": whole("Members of the replica set: an odd number.", 3, 7),
                     "storage": text("The disk of a member.", _QUANTITY, 30),
                     "storageClass": name_of("The storage class; empty: the default of the cluster."),
                     "resources": resources("Resources of a member."),
