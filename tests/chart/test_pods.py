@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Self
@@ -13,7 +16,7 @@ import pytest
 import yaml
 from callers.user import User, sample_body
 from callers.users import basic, hashed
-from chart.pods import PodProcesses
+from chart.pods import PodProcesses, with_fixed_root
 from chart.rendering import documents, program, template
 from chart.values_schema import CHART
 from clouds.lab_process import LabControl, LabProcess
@@ -170,6 +173,18 @@ async def test_the_pods_of_the_chart_instantiate_and_terminate_a_vm(pods: PodPro
         await user.do(instance_id, "terminate", sample_body("vm", "terminate"))
         await user.delete(instance_id)
         assert f"stacks/vnf-{instance_id}" not in await lab.names()
+
+
+def test_the_root_of_a_pod_cannot_be_written(pods: PodProcesses) -> None:
+    container = pods.containers["lcm-api"]
+    tries = "import pathlib; pathlib.Path('/tmp/mine').touch(); pathlib.Path('/var/lib/other').touch()"
+    command = with_fixed_root(dataclasses.replace(container, arguments=[sys.executable, "-c", tries]))
+    if command[0] != "unshare":
+        pytest.skip("NOT TESTED, mounts are not allowed here")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert "Read-only file system: '/var/lib/other'" in done.stderr
+    assert container.tmp is not None
+    assert (container.tmp / "mine").exists()
 
 
 async def test_callers_with_a_wrong_password_get_nothing_from_the_pods(pods: PodProcesses) -> None:

@@ -1,7 +1,7 @@
 """The pods that the chart describes, as processes on loopback: their arguments, environment, files and probes.
 
-Three things differ from a cluster: a name of a Service becomes a port of loopback, a mounted folder is below the folder of the test, and
-containers do not confine.
+Three things differ from a cluster: a name of a Service becomes a port of loopback, a mounted folder but /tmp is below the folder of the test, and
+of what confines containers there is only the root that cannot be written, where the test may mount.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,8 @@ class Container:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     probes: Mapping[str, Mapping[str, Any]]
+    tmp: Path | None
+    """The folder that is /tmp in it."""
 
 
 class Cluster:
@@ -65,7 +68,8 @@ class Cluster:
             }
         arguments = [self._on_loopback(argument, folder_by_path) for argument in one["args"]]
         probes = {name: one[f"{name}Probe"] for name in ("startup", "liveness", "readiness") if f"{name}Probe" in one}
-        return Container([sys.executable if each == "python" else each for each in arguments], environment, probes)
+        given = [sys.executable if each == "python" else each for each in arguments]
+        return Container(given, environment, probes, folder_by_path.get("/tmp"))
 
     def _environment(self, variables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Resolve references, and ``$(NAME)`` by variables that stand before, as the kubelet does."""
@@ -123,6 +127,22 @@ class Cluster:
         return value
 
 
+def with_fixed_root(container: Container) -> list[str]:
+    """Return the command of a container; where the test may mount, with a root that cannot be written and a /tmp of its own."""
+    tmp = container.tmp
+    if tmp is None or not may_mount() or tmp.is_relative_to("/tmp"):
+        return list(container.arguments)
+    mounts = 'mount --bind "$0" /tmp && mount -o remount,bind,ro / && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", mounts, str(tmp), *container.arguments]
+
+
+@cache
+def may_mount() -> bool:
+    """Return whether a process of the test can have mounts of its own."""
+    command = ["unshare", "--mount", "--propagation", "private", "mount", "-o", "remount,bind,ro", "/"]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
 class PodProcesses(Installation):
     """The Deployments of a release as processes."""
 
@@ -138,7 +158,10 @@ class PodProcesses(Installation):
             container = self.cluster.container(name, deployment["spec"]["template"])
             self.containers[service], self._name_by_service[service] = container, name
             self._processes[service] = Process(
-                service, container.arguments, log=folder / "logs" / f"{service}.log", environment=container.environment
+                service,
+                with_fixed_root(container),
+                log=folder / "logs" / f"{service}.log",
+                environment=container.environment,
             )
 
     @property
