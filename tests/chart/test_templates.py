@@ -37,7 +37,7 @@ needs_one = pytest.mark.skipif(
 LEAST: Final[Mapping[str, Any]] = yaml.safe_load((CASES / f"{BASE}.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module", params=list(HELMS))
+@pytest.fixture(scope="module", params=["helm", pytest.param("helm4", marks=pytest.mark.deep)])
 def each_helm(request: pytest.FixtureRequest) -> str:
     """Helm 3, then Helm 4."""
     path = HELMS[request.param]

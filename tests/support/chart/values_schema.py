@@ -307,6 +307,7 @@ def _common() -> dict[str, Schema]:
         "nameOverride": text("The name of the application in labels; empty: kubevnfm.", _NAME, 40),
         "fullnameOverride": text("The first part of the names of all objects.", _NAME, 40),
         "clusterDomain": text("The domain of the cluster's names.", _HOST),
+        "preStopSeconds": whole("How long a pod that ends still serves, until every node knows that it ends; part of its time to end.", 0, 60),
         "listenAddress": text("The address on which the services listen.", r"^[0-9A-Fa-f.:]+$", 45),
         "mounts": several("Secrets and ConfigMaps that are folders /etc/kubevnfm/<name> of all services.", _MOUNT),
         "extraEnv": several("More environment variables of all services, such as proxies.", _VARIABLE),
