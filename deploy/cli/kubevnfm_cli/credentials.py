@@ -18,7 +18,7 @@ from kubevnfm_cli.faults import NOT_ALLOWED, Fault, Unreachable, UsageFault
 from kubevnfm_cli.json_types import part
 
 if TYPE_CHECKING:
-    from kubevnfm_cli.proxies import Proxy
+    from kubevnfm_proxies.rule import Proxy
 
 _PROXIES: Final = frozenset({"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
 _KEYSTONE_S: Final = 30.0

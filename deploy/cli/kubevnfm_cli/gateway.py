@@ -23,7 +23,7 @@ from kubevnfm_cli.proxies import connected
 from kubevnfm_cli.terminal import printable
 
 if TYPE_CHECKING:
-    from kubevnfm_cli.proxies import Proxy
+    from kubevnfm_proxies.rule import Proxy
 
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 120.0
