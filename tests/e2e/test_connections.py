@@ -8,11 +8,9 @@ from contextlib import asynccontextmanager, closing, suppress
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from callers.user import GRACEFUL, User, sample_body
-from kubevnfm_lab.faults import CallLedger, FaultBook
-from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from callers.user import User
+from clusters.own_cluster import a_cluster, live
 from patience import until_true
-from servers.loopback import next_address
 
 _ATTEMPTS = 5
 _REST_S = 1.0
@@ -54,28 +52,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while read := await reader.read(2**16):
             writer.write(read)
             await writer.drain()
-
-
-@asynccontextmanager
-async def a_cluster() -> AsyncIterator[LabCluster]:
-    labs, address = LabClusters(faults=FaultBook(), ledger=CallLedger()), next_address()
-    cluster = await labs.create(
-        address=address, version="v1.34.10", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
-    )
-    await cluster.add_node("master", address=address, control_plane=True)
-    await cluster.add_node("worker", address="127.0.0.8", control_plane=False)
-    try:
-        yield cluster
-    finally:
-        await labs.close()
-
-
-async def live(user: User, vnfd_id: str, vim_id: str) -> None:
-    named = {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}
-    instance_id = await user.create(vnfd_id)
-    await user.do(instance_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), named))
-    await user.do(instance_id, "terminate", GRACEFUL)
-    await user.delete(instance_id)
 
 
 async def test_the_calls_of_a_cnf_use_the_connection_that_is_open(user: User) -> None:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from kubevnfm_clients import callback
 from kubevnfm_clients.bounded import json_in
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
@@ -252,7 +253,7 @@ def _master_key(path: Path | None) -> bytes:
 async def _run(target: Target, ca: Path | None) -> int:
     wrong = 0
     connector = HttpConnector(ssl=ClientTls(ca).context())
-    async with aiohttp.ClientSession(connector=connector) as session:
+    async with client_session(connector=connector) as session:
         async for result in verify(target, session):
             wrong += bool(result.problem)
             mark, why = ("WRONG", f": {result.problem}") if result.problem else ("ok   ", "")

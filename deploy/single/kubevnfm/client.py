@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.http_client import HttpConnector
@@ -77,8 +78,8 @@ class GatewayClient:
         access = self._access
         context = await asyncio.to_thread(ClientTls(access.ca, access.certificate, access.key).context)
         # No limit for a whole call: an event stream stays open for hours, and an upload may be large.
-        self._session = aiohttp.ClientSession(
-            self.url,
+        self._session = client_session(
+            base_url=self.url,
             headers=access.headers(),
             connector=HttpConnector(ssl=context),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),

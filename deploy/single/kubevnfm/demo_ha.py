@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm.client import GatewayClient
@@ -61,7 +62,7 @@ async def polled(url: str) -> AsyncIterator[Polls]:
 
 
 async def _poll(url: str, polls: Polls) -> None:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session:
+    async with client_session(timeout=aiohttp.ClientTimeout(10)) as session:
         while True:
             try:
                 # A new connection each time, as one that stays open does not show where the address is. Only whether an

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 from kubevnfm_clients.bounded import read_json
+from kubevnfm_kit.http_client import ProxyFailure
 
 from kubevnfm_access.errors import IdentityUnavailable
 
@@ -32,6 +33,8 @@ async def call(session: aiohttp.ClientSession, method: str, url: str, **how: Any
         async with session.request(method, url, timeout=_TIMEOUT, allow_redirects=False, **how) as response:
             body = await read_json(response, limit_bytes=_LARGEST)
             status, headers = response.status, response.headers
+    except ProxyFailure as error:
+        raise IdentityUnavailable(f"the identity server is not reached: {error}") from error
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise IdentityUnavailable(f"the identity server does not answer ({type(error).__name__})") from error
     if status >= 500:

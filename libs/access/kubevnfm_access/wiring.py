@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 import aiohttp
 import structlog
-from kubevnfm_clients.session import internal_session
+from kubevnfm_clients.session import traced_session
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.tls import ClientTls
 
@@ -54,7 +54,7 @@ async def opened_access(
     settings: AccessSettings, clock: Clock, login: LoginClient | None = None
 ) -> AsyncIterator[Access]:
     """Yield the ways in. Raises InvalidInput if the users file is invalid."""
-    async with internal_session(ClientTls(settings.auth_ca)) as session:
+    async with traced_session(ClientTls(settings.auth_ca)) as session:
         issuer = _issuer(settings, session)
         openid = OpenId(session, issuer.discovery, issuer.keys, login, clock) if login and issuer else None
         yield Access(_gate(settings, session, issuer, clock, login), openid)

@@ -14,13 +14,14 @@ from typing import Final
 import aiohttp
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.http_client import ProxyFailure
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.tls import tls_failure
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_clients.bounded import AnswerTooLarge, json_in, read_body
 from kubevnfm_clients.cluster_access import cluster_tls, read_access
-from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, ProxyAway
 from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
 from kubevnfm_clients.cluster_proxy import ClusterProxy
 from kubevnfm_clients.outbound import refusal_in
@@ -107,6 +108,8 @@ class ClusterApi:
             raise ApiRefused(self.endpoint, f"{path}: {error}") from error
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
             raise ApiRefused(self.endpoint, tls_failure(str(error))) from error
+        except ProxyFailure as error:
+            raise ProxyAway(self.endpoint, str(error)) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if (refusal := refusal_in(error)) is not None:
                 raise ApiRefused(self.endpoint, refusal) from error
@@ -120,7 +123,7 @@ class ClusterApi:
         if self._tls is None:
             try:
                 self._tls = await cluster_tls(self._access)
-                self._proxy = await ClusterProxy.between(self._access)
+                self._proxy = ClusterProxy.from_access(self._access)
             except InvalidInput as error:
                 raise ApiRefused(self.endpoint, error.reason) from error
         tries = 2 if self._login.is_renewable else 1

@@ -25,3 +25,7 @@ class ApiUnavailable(
     template="{place} does not answer: {reason}",
 ):
     """The API server, or the OpenID provider, does not answer now."""
+
+
+class ProxyAway(ApiUnavailable, template="{place}: {reason}"):
+    """The proxy to it does not answer, or does not connect to it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -44,6 +45,15 @@ class NameResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Nothing is kept."""
+
+
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """Return the addresses of a name. Raises OSError."""
+    try:
+        found = await NameResolver().resolve(host, port, socket.AF_UNSPEC)
+    except UnicodeError as error:
+        raise OSError(f"{host} is no host name") from error
+    return list(dict.fromkeys(each["host"] for each in found))
 
 
 def _text(address: Any) -> str:

@@ -18,15 +18,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.http_client import ProxyFailure
 from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.tls import tls_failure
 
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_clients.cluster_access import OidcUser, provider_tls
-from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, ProxyAway
 from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.token_cache import CachedToken, Issued, TokenCache
 
@@ -91,7 +93,7 @@ class OidcTokens:
         try:
             connector = cluster_connector(ssl=await provider_tls(user))
             async with (
-                aiohttp.ClientSession(connector=connector, auto_decompress=False) as session,
+                client_session(connector=connector, auto_decompress=False) as session,
                 session.post(
                     user.token_url,
                     data=form,
@@ -110,6 +112,8 @@ class OidcTokens:
             raise ApiRefused(endpoint, f"the OIDC provider: {error}") from error
         except aiohttp.ClientSSLError as error:
             raise ApiRefused(endpoint, f"the OIDC provider: {tls_failure(str(error))}") from error
+        except ProxyFailure as error:
+            raise ProxyAway(endpoint, f"the OIDC provider (oidc_token_url): {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ApiUnavailable(endpoint, f"the OIDC provider does not answer ({type(error).__name__})") from error
         found: JsonMapping = body if isinstance(body, Mapping) else {}

@@ -3,7 +3,7 @@
 This module prevents server-side request forgery (SSRF): a caller could name machines that only kubevnfm reaches, such
 as its own services, a management network or a cloud's metadata service. So calls go to public addresses, and to the
 internal networks that an operator has allowed. The rule is applied to the address of each connection, after names were
-resolved: neither DNS rebinding nor a redirect gets around it.
+resolved: neither DNS rebinding nor a redirect gets around it. A proxy is asked to connect to the address that was judged.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from socket import socket
+from socket import inet_aton, inet_ntoa, socket
 from typing import Any, Final, Self
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session, proxy_failure
 from kubevnfm_kit.http_client import HttpConnector
+from kubevnfm_proxies.rule import Proxies
+
+from kubevnfm_clients.names import resolved
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -51,11 +55,13 @@ class AddressRules:
     """Public addresses, and the further networks that an operator has allowed."""
 
     allowed: tuple[Network, ...] = ()
+    proxy_resolves: bool = False
+    """Whether a proxy resolves the names that it is asked to connect to, and judges their addresses."""
 
     @classmethod
-    def from_text(cls, networks: str) -> Self:
+    def from_text(cls, networks: str, *, proxy_resolves: bool = False) -> Self:
         """Read networks separated by commas: ``127.0.0.0/8, fd00::/8``. Raises ValueError that names an invalid one."""
-        return cls(tuple(ip_network(each.strip()) for each in networks.split(",") if each.strip()))
+        return cls(tuple(ip_network(each.strip()) for each in networks.split(",") if each.strip()), proxy_resolves)
 
     def admits(self, address: str) -> bool:
         """Return whether a connection to this address is allowed; never if the text is not an address."""
@@ -103,14 +109,21 @@ def is_decided_by_embedded(address: Address) -> bool:
     return bool(embedded_in(address)) and address not in _LOCAL_NAT64
 
 
+class NameNotResolved(aiohttp.ClientConnectionError):
+    """The name cannot be resolved here, so that no address can be judged before a proxy connects to it."""
+
+    def __init__(self) -> None:
+        super().__init__("its name cannot be resolved, so its address cannot be judged (setting proxy_resolves)")
+
+
 @asynccontextmanager
 async def outbound_session(
-    rules: AddressRules, *, tls: ssl.SSLContext | None = None
+    rules: AddressRules, *, tls: ssl.SSLContext | None = None, proxies: Proxies | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Yield a session that connects to allowed addresses only. ``tls``: the trusted CAs.
 
-    Other connections fail with aiohttp's ClientConnectorError, whose ``os_error`` is ``AddressNotAllowed``. Proxies of
-    the environment are not used.
+    Other connections fail with aiohttp's ClientConnectorError, whose ``os_error`` is ``AddressNotAllowed``. ``proxies``: None: those of the
+    environment.
     """
 
     def opened(info: Any) -> socket:
@@ -121,12 +134,42 @@ async def outbound_session(
         return socket(family, kind, protocol)
 
     connector = HttpConnector(ssl=tls or True, socket_factory=opened)
-    # A proxy of the environment would connect on our behalf, and the rules would see the proxy's address only. Without
-    # decompression the limits on answers count what arrives. Cookies of answers would be kept without limit.
-    async with aiohttp.ClientSession(
-        connector=connector, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+    # Without decompression the limits on answers count what arrives. Cookies of answers would be kept without limit.
+    async with client_session(
+        connector=connector,
+        proxies=proxies,
+        judge=partial(_through_proxy, rules),
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         yield session
+
+
+async def _through_proxy(rules: AddressRules, host: str, port: int) -> Sequence[str]:
+    """Return the allowed addresses of a host, none if the proxy judges its name. Raises AddressNotAllowed, NameNotResolved."""
+    literal = written_address(host)
+    if literal is None and rules.proxy_resolves:
+        return ()
+    try:
+        found = [literal] if literal is not None else await resolved(host, port)
+    except OSError as error:
+        raise NameNotResolved from error
+    allowed = [each for each in found if rules.admits(each)]
+    if not allowed:
+        raise AddressNotAllowed
+    return allowed
+
+
+def written_address(host: str) -> str | None:
+    """Return the address that a host is, also in the forms that the C library reads, such as one decimal number; None: it is a name."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return inet_ntoa(inet_aton(host))
+    except OSError:
+        return None
 
 
 def refused_in(error: BaseException) -> AddressNotAllowed | None:
@@ -142,8 +185,10 @@ def refusal_in(error: BaseException) -> str | None:
 
 def trouble(error: Exception) -> str:
     """Return the cause of a failed call as a text for the caller that named the address, without its query or secrets."""
-    if (reason := refusal_in(error)) is not None:
+    if (reason := refusal_in(error) or proxy_failure(error)) is not None:
         return reason
+    if isinstance(error, NameNotResolved):
+        return str(error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return "its certificate was not accepted"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -16,6 +16,9 @@ class OutboundSettings(BaseModel):
     """Networks that such calls may go to in addition to public addresses, divided by commas: ``10.20.0.0/16``."""
     outbound_ca_file: Path | None = None
     """PEM of the CAs that must have issued those servers' certificates; None: the system's."""
+    proxy_resolves: bool = False
+    """Whether the proxy of the environment resolves the names of those servers, where kubevnfm cannot: the proxy then has to refuse
+    internal addresses itself. False: a name is resolved and judged here, and the proxy is asked to connect to its address."""
 
     @field_validator("allowed_networks")
     @classmethod
@@ -25,5 +28,5 @@ class OutboundSettings(BaseModel):
 
     @property
     def address_rules(self) -> AddressRules:
-        """The rules that ``allowed_networks`` stands for."""
-        return AddressRules.from_text(self.allowed_networks)
+        """The rules that ``allowed_networks`` and ``proxy_resolves`` stand for."""
+        return AddressRules.from_text(self.allowed_networks, proxy_resolves=self.proxy_resolves)

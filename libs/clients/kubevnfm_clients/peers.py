@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
+from kubevnfm_kit.proxies import environment_proxies
 from pydantic import BaseModel, SecretStr
 
 _PORTS: Final[Mapping[str, int]] = {
@@ -71,9 +71,9 @@ def _configured(settings: BaseModel) -> Iterator[Peer]:
 
 
 def _proxies() -> Iterator[Peer]:
-    for scheme, url in getproxies().items():
-        if scheme != "no":
-            yield from peer_at(url if "://" in url else f"http://{url}", setting=f"{scheme}_proxy")
+    proxies = environment_proxies()
+    for scheme, proxy in proxies.by_scheme.items():
+        yield Peer(proxies.named[scheme], proxy.host, proxy.port)
 
 
 def _host(text: str, default_port: int | None, setting: str) -> Peer:

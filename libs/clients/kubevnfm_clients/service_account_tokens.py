@@ -15,14 +15,16 @@ from typing import Final, Protocol
 from urllib.parse import quote
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.http_client import ProxyFailure
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.printable import printable
 from kubevnfm_kit.tls import tls_failure
 
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_clients.cluster_access import ClusterAccess, TokenOrder, cluster_tls
-from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, TokenRefused
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, ProxyAway, TokenRefused
 from kubevnfm_clients.cluster_proxy import ClusterProxy
 from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.oidc_tokens import life_of
@@ -95,11 +97,11 @@ class ServiceAccountTokens:
         spec: JsonObject = {"expirationSeconds": order.expiration_s}
         if order.audiences:
             spec["audiences"] = list(order.audiences)
-        proxy = await ClusterProxy.between(access)
+        proxy = ClusterProxy.from_access(access)
         try:
             # A session of its own: that of other calls must not present the client certificate of this one.
             connector = cluster_connector(ssl=await cluster_tls(access.for_tokens))
-            async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
+            async with client_session(connector=connector, auto_decompress=False) as session:
                 async with guarded() as sent:
                     response = await session.post(
                         f"{access.endpoint}/api/v1/namespaces/{names[0]}/serviceaccounts/{names[1]}/token",
@@ -119,6 +121,8 @@ class ServiceAccountTokens:
             raise ApiRefused(access.endpoint, f"TokenRequest: {error}") from error
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
             raise ApiRefused(access.endpoint, tls_failure(str(error))) from error
+        except ProxyFailure as error:
+            raise ProxyAway(access.endpoint, f"TokenRequest: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ApiUnavailable(access.endpoint, f"TokenRequest: {type(error).__name__}") from error
         found: JsonMapping = body if isinstance(body, Mapping) else {}

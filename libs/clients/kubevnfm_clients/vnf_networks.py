@@ -21,6 +21,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.tracing import Trace
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.http_client import HttpConnector
 
@@ -150,9 +151,13 @@ class VnfNetworks:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """Yield a session of such connections; proxies of the environment are not used."""
-        async with aiohttp.ClientSession(connector=self.connector(), trust_env=False) as session:
+        """Yield a session of such connections."""
+        async with client_session(connector=self.connector(), judge=self.through_proxy) as session:
             yield session
+
+    async def through_proxy(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of a host to which a proxy may connect. Raises AddressNotAllowed, PeersUnresolved, OSError."""
+        return [each["host"] for each in await _Resolver(self).resolve(host, port, socket.AF_UNSPEC)]
 
     def opened(self, info: Any) -> socket.socket:
         """Return a socket for a resolved address. Raises AddressNotAllowed."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import BaseTestServer, TestServer
 from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules, outbound_session, trouble
+from kubevnfm_proxies.rule import Proxies
+from servers.connect_proxy import connect_proxy
+from servers.ports import free_port
 
 LOOPBACK = AddressRules.from_text("127.0.0.0/8")
 
@@ -89,3 +93,85 @@ async def test_trouble_names_what_happened_and_not_the_address() -> None:
     assert "did not answer" in trouble(caught.value)
     assert "s3cret" not in trouble(caught.value)
     assert trouble(TimeoutError()) == "it did not answer in time"
+
+
+def _through(url: str) -> Proxies:
+    return Proxies.read({"HTTP_PROXY": url, "HTTPS_PROXY": url})
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The addresses of names; every other one is unknown."""
+    known: dict[str, list[str]] = {}
+
+    async def look_up(host: str, _port: int) -> Sequence[str]:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return known[host]
+
+    monkeypatch.setattr("kubevnfm_clients.outbound.resolved", look_up)
+    return known
+
+
+async def test_a_proxy_is_asked_for_the_address_that_was_judged(
+    server: BaseTestServer, names: dict[str, list[str]]
+) -> None:
+    """DNS rebinding: the name could lead elsewhere when the proxy resolves it."""
+    names |= {"subscriber.example": ["10.1.2.3", "203.0.114.7"], "rebound.example": ["169.254.169.254"]}
+    async with connect_proxy() as proxy, outbound_session(AddressRules(), proxies=_through(proxy.url)) as session:
+        url = f"http://subscriber.example:{server.port}"
+        async with session.get(f"{url}/hello") as response:
+            assert await response.text() == "hello"
+        assert proxy.requests == [(f"203.0.114.7:{server.port}", "")]
+        assert f"\r\nHost: subscriber.example:{server.port}\r\n" in proxy.heads[0]
+        for target in (
+            "http://rebound.example/", "https://rebound.example/", "http://10.1.2.3/", "https://[fd00::7]/",
+            "http://169.254.169.254/latest", "http://[::ffff:10.1.2.3]/", "https://2130706433/", "http://0x0a.1.2.3/",
+            "http://127.0.0.1/", "http://localhost:1/",
+        ):  # fmt: skip
+            with pytest.raises(aiohttp.ClientConnectorError) as refused:
+                await session.get(target)
+            assert isinstance(refused.value.os_error, AddressNotAllowed), target
+            with pytest.raises(aiohttp.ClientConnectorError) as refused:
+                await session.get(f"{url}/away", params={"to": target})
+            assert isinstance(refused.value.os_error, AddressNotAllowed), target
+        assert proxy.hosts == {"203.0.114.7"}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_name_that_is_not_resolved_here_is_refused_unless_the_proxy_judges(
+    scheme: str, server: BaseTestServer, names: dict[str, list[str]]
+) -> None:
+    assert not names
+    url = f"{scheme}://subscriber.example:{server.port}/hello"
+    async with connect_proxy() as proxy:
+        async with outbound_session(AddressRules(), proxies=_through(proxy.url)) as session:
+            with pytest.raises(aiohttp.ClientConnectionError) as refused:
+                await session.get(url)
+        assert trouble(refused.value) == (
+            "its name cannot be resolved, so its address cannot be judged (setting proxy_resolves)"
+        )
+        assert proxy.requests == []
+        rules = AddressRules.from_text("", proxy_resolves=True)
+        async with outbound_session(rules, proxies=_through(proxy.url)) as session:
+            if scheme == "http":
+                async with session.get(url) as response:
+                    assert await response.text() == "hello"
+            else:
+                with pytest.raises(aiohttp.ClientSSLError):  # the server has no TLS
+                    await session.get(url)
+            assert proxy.hosts == {"subscriber.example"}
+            for target in (f"{scheme}://10.1.2.3/", f"{scheme}://0x0a010203/", f"{scheme}://167838211/"):
+                with pytest.raises(aiohttp.ClientConnectorError) as judged:
+                    await session.get(target)
+                assert isinstance(judged.value.os_error, AddressNotAllowed), target
+        assert proxy.hosts == {"subscriber.example"}
+
+
+async def test_a_proxy_that_is_off_is_the_trouble(names: dict[str, list[str]]) -> None:
+    names["subscriber.example"] = ["203.0.114.7"]
+    port = free_port()
+    async with outbound_session(AddressRules(), proxies=_through(f"http://u:s3cret@127.0.0.1:{port}")) as session:
+        with pytest.raises(aiohttp.ClientError) as failed:
+            await session.get("https://subscriber.example/?token=s3cret")
+    assert trouble(failed.value) == f"proxy 127.0.0.1:{port}: connection refused"

@@ -17,6 +17,7 @@ from kubevnfm_clients.vnf_addresses import VnfAddressRules, read_networks
 from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_clients.vnf_networks import PeersUnresolved, VnfAddressRefused, VnfNetworks, own_addresses
 from pydantic import SecretStr, ValidationError
+from servers.connect_proxy import environment
 
 NAMED = read_networks("10.20.0.0/16, fd12::/16, 203.0.113.0/24, fec0::/16")
 OWN, PEER = IPv4Address("10.20.0.1"), IPv4Address("10.20.0.2")
@@ -149,22 +150,11 @@ class Service(VnfNetworkSettings):
     log_level: str = "INFO"
 
 
-def test_peers_are_derived_from_every_setting_that_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "http_proxy",
-        "HTTP_PROXY",
-        "https_proxy",
-        "HTTPS_PROXY",
-        "no_proxy",
-        "NO_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", "intra.example")
-    settings = Service()
-    assert set(peers_of(settings)) == {
+def test_peers_are_derived_from_every_setting_that_names_a_server() -> None:
+    with environment(https_proxy="http://proxy:3128", no_proxy="intra.example"):
+        settings = Service()
+        found = peers_of(settings)
+    assert set(found) == {
         Peer("amqp_url", "broker", 5673),
         Peer("mongo_url", "db-1", 27018),
         Peer("mongo_url", "db-2", 27017),

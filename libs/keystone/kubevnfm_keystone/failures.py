@@ -11,20 +11,8 @@ from kubevnfm_kit.tls import tls_failure
 
 from kubevnfm_keystone.access_rules import RulesForbid
 from kubevnfm_keystone.catalogue import CatalogueLacks
-from kubevnfm_keystone.guard import AnswerRefused
+from kubevnfm_keystone.guard import CAUSES, AnswerRefused, ProxyFailed
 from kubevnfm_keystone.identity import OtherIdentity
-
-_CAUSES: Final = {
-    "Connection refused": "connection refused",
-    "Failed to resolve": "its host name cannot be resolved",
-    "Name or service not known": "its host name cannot be resolved",
-    "No route to host": "no route to host",
-    "Network is unreachable": "network unreachable",
-    "RemoteDisconnected": "it closed the connection without an answer",
-    "Connection reset": "it reset the connection",
-}
-"""Cause by a part of the text of a connection error."""
-
 
 _GONE: Final = "Could not find Application Credential"
 """Keystone answers a log-in with one that was deleted by 404 and this text."""
@@ -44,6 +32,8 @@ class Failure:
     kind: Literal["unauthorized", "refused", "unavailable"]
     """``refused``: an operator must change the access data or the cloud; ``unavailable``: later it may work."""
     reason: str
+    is_of_proxy: bool = False
+    """Whether it is the proxy that has failed: nothing is known of the cloud."""
 
 
 def failure_of(error: Exception) -> Failure:
@@ -59,6 +49,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure("unauthorized", "Keystone rejects the user, password, application credential or project")
         case connection.UnknownConnectionError() if isinstance(error.original, AnswerRefused):
             return Failure("refused", str(error.original))
+        case connection.UnknownConnectionError() if isinstance(error.original, ProxyFailed):
+            return Failure("unavailable", str(error.original), is_of_proxy=True)
         case connection.SSLError():
             return Failure("refused", tls_failure(text))
         case connection.ConnectFailure() if "BadStatusLine" in text:
@@ -66,7 +58,7 @@ def failure_of(error: Exception) -> Failure:
         case connection.ConnectTimeout():
             return Failure("unavailable", "no answer in time")
         case connection.ConnectFailure():
-            cause = next((cause for part, cause in _CAUSES.items() if part in text), "the connection failed")
+            cause = next((cause for part, cause in CAUSES.items() if part in text), "the connection failed")
             return Failure("unavailable", cause)
         case exceptions.HttpError() if error.http_status >= 500 or error.http_status == 429:
             return Failure("unavailable", f"answered {error.http_status}")

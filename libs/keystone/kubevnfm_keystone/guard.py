@@ -7,12 +7,14 @@ redirects to any server, with the token or the password of the request.
 from __future__ import annotations
 
 import io
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPException
 from json import JSONDecodeError
 from typing import Any, Final
@@ -20,10 +22,12 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.proxies import LOGIN_WANTED, environment_proxies
+from kubevnfm_proxies.rule import Proxies
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
+from urllib3.exceptions import DecodeError, HTTPError, ProxyError, ReadTimeoutError
 
 LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of an answer after decompression. A page of 500 servers, the largest that is requested, has about 2 MiB."""
@@ -36,6 +40,25 @@ _IDLE_S: Final = 10.0
 
 class AnswerRefused(requests.RequestException):
     """The answer is one that no OpenStack service gives; the text says what it is."""
+
+
+class ProxyFailed(requests.RequestException):
+    """The proxy does not answer, or does not connect to the service; the text names it."""
+
+
+CAUSES: Final = {
+    "Connection refused": "connection refused",
+    "Failed to resolve": "its host name cannot be resolved",
+    "Name or service not known": "its host name cannot be resolved",
+    "No route to host": "no route to host",
+    "Network is unreachable": "network unreachable",
+    "RemoteDisconnected": "it closed the connection without an answer",
+    "Connection reset": "it reset the connection",
+}
+"""Cause by a part of the text of a connection error."""
+_SILENT: Final = "no connection in time"
+_TUNNEL: Final = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
+"""The text of `http.client` for another answer to CONNECT."""
 
 
 @dataclass(eq=False)
@@ -127,6 +150,13 @@ class _Connection(_LimitedHead, HTTPConnection):
 class _TlsConnection(_LimitedHead, HTTPSConnection):
     """Over TLS."""
 
+    def _tunnel(self) -> None:
+        try:
+            super()._tunnel()
+        except TimeoutError as error:
+            # urllib3 takes it for a silence of the server.
+            raise ProxyError(_SILENT, error) from error
+
 
 class _Pool(HTTPConnectionPool):
     ConnectionCls = _Connection
@@ -136,20 +166,34 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
+_POOLS: Final = {"http": _Pool, "https": _TlsPool}
+
+
 class GuardedAdapter(HTTPAdapter):
     """Reads each answer to its end, within the limits, before it returns it."""
 
-    def __init__(self, *, check_host_name: bool, **how: Any) -> None:  # requests does not type its arguments
-        """``check_host_name``: false for skipCertificateHostnameCheck; the certificate is verified all the same."""
+    def __init__(
+        self, *, check_host_name: bool, proxies: Proxies | None = None, **how: Any
+    ) -> None:  # requests does not type its arguments
+        """``check_host_name``: false for skipCertificateHostnameCheck; the certificate is verified all the same. ``proxies``: None: those of
+        the environment.
+        """
+        self._proxies = environment_proxies() if proxies is None else proxies
         self._names: dict[str, Any] = {} if check_host_name else {"assert_hostname": False}
         super().__init__(**how)
 
+    def proxy_manager_for(self, proxy: str, **how: Any) -> Any:
+        if proxy not in self.proxy_manager:
+            made = super().proxy_manager_for(proxy, **how, **self._names)
+            made.pool_classes_by_scheme = _POOLS
+        return self.proxy_manager[proxy]
+
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **how: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **how, **self._names)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        self.poolmanager.pool_classes_by_scheme = _POOLS
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
-        response = super().send(request, *args, **kwargs)
+        response = self._through_proxy(request, *args, **kwargs)
         response.__class__ = _Answer
         assert isinstance(response, _Answer)
         try:
@@ -164,6 +208,34 @@ class GuardedAdapter(HTTPAdapter):
         # From here on the session reads what was read.
         response.raw = _Body(response.raw, content)
         return response
+
+    def _through_proxy(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a request, each to the proxy of its own URL: the services of a cloud have several. Raises ProxyFailed."""
+        url = str(request.url)
+        proxy = self._proxies.to(url)
+        if proxy is None:
+            return super().send(request, *args, **{**kwargs, "proxies": {}})
+        try:
+            response = super().send(
+                request, *args, **{**kwargs, "proxies": {urlsplit(url).scheme: proxy.url_with_login}}
+            )
+        except (requests.exceptions.ProxyError, requests.ConnectTimeout) as error:
+            raise ProxyFailed(f"{proxy}: {_cause(error)}") from error
+        if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            response.close()
+            raise ProxyFailed(f"{proxy}: {LOGIN_WANTED}")
+        return response
+
+
+def _cause(error: Exception) -> str:
+    """Return why a proxy was not used. The text of the error has the URL, and what the proxy has answered."""
+    text = str(error)
+    if isinstance(error, requests.ConnectTimeout) or _SILENT in text:
+        return _SILENT
+    if (answered := _TUNNEL.search(text)) is not None:
+        status = answered["status"]
+        return LOGIN_WANTED if status == "407" else f"it does not connect to the server: {status}"
+    return next((cause for part, cause in CAUSES.items() if part in text), "the connection failed")
 
 
 class _Answer(requests.Response):

@@ -35,6 +35,8 @@ class KeystoneSession:
         self.login, self._auth, self._timeout_s = login, login.plugin(), timeout_s
         self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
         http = requests.Session()
+        # The adapter chooses the proxy of each request.
+        http.trust_env = False
         # keystoneauth writes the token. Without this, requests looks for a password in ~/.netrc before each request.
         http.auth = _unchanged
         adapter = GuardedAdapter(check_host_name=login.check_host_name, pool_connections=8, pool_maxsize=_SOCKETS)

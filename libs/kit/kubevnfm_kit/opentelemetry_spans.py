@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 from opentelemetry.context import Context
@@ -38,6 +39,7 @@ from opentelemetry.trace import (
 from kubevnfm_kit.live_spans import Kind, Measured, Value
 from kubevnfm_kit.otlp_settings import OtlpSettings
 from kubevnfm_kit.outages import Outage
+from kubevnfm_kit.proxies import environment_proxies
 from kubevnfm_kit.traces import TraceContext
 
 _KINDS: Final[Mapping[Kind, SpanKind]] = {
@@ -116,10 +118,13 @@ def _of(context: TraceContext) -> SpanContext:
 class _CollectorSession(requests.Session):
     """Notes how the last request has ended; a redirect would take the headers to another server, and is an error."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         super().__init__()
-        # No proxy of the environment, and no login of ~/.netrc: as the spans of operations are sent.
+        # No login of ~/.netrc, and the proxy by our rule: as the spans of operations are sent.
         self.trust_env = False
+        self._proxy = environment_proxies().to(url)
+        if self._proxy is not None:
+            self.proxies = {urlsplit(url).scheme: self._proxy.url_with_login}
         self.reason = ""
 
     def request(self, *args: Any, **named: Any) -> requests.Response:
@@ -128,6 +133,8 @@ class _CollectorSession(requests.Session):
             answer = super().request(*args, **{**named, "allow_redirects": False})
         except requests.RequestException as error:
             self.reason = type(error).__name__
+            if isinstance(error, requests.exceptions.ProxyError | requests.ConnectTimeout) and self._proxy is not None:
+                self.reason = f"{self._proxy}: {self.reason}"
             raise
         self.reason = f"the collector answered {answer.status_code}"
         if 300 <= answer.status_code < 400:
@@ -165,7 +172,7 @@ async def sent_by_sdk(settings: OtlpSettings, service: str) -> AsyncIterator[Sdk
     """Yield what records spans, and send them while the block lasts. Leaving waits a few seconds for the last ones."""
     # It logs each failed try, and each span that finds the queue full.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
-    session = _CollectorSession()
+    session = _CollectorSession(settings.traces_url or "")
     exporter = OTLPSpanExporter(
         endpoint=settings.traces_url,
         certificate_file=_trusted(settings),

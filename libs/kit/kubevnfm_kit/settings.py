@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
+from kubevnfm_proxies.rule import ProxyFault
 from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kubevnfm_kit.logging import LogForm
 from kubevnfm_kit.nearest import nearest, shown
 from kubevnfm_kit.otlp_settings import OtlpSettings
+from kubevnfm_kit.proxies import environment_proxies
 from kubevnfm_kit.tls import ClientTls, ServerTls
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%\w]+\]|[\w.%-]+)(?::\d{1,5})?")
@@ -52,7 +54,8 @@ class ServiceSettings(BaseSettings):
         """Return the settings; ends the process with one line on stderr and code 1 if they are invalid.
 
         The line names each variable and its fault, never its value: that may be a secret. A variable ``KUBEVNFM_*`` that
-        nothing reads is a fault: it would start the process with other settings than its user expects.
+        nothing reads is a fault: it would start the process with other settings than its user expects. So is a proxy in the environment that
+        cannot be read.
         ``others``: settings that this process reads, too.
         """
         read: tuple[type[ServiceSettings], ...] = (cls, *others)
@@ -61,6 +64,10 @@ class ServiceSettings(BaseSettings):
             settings = cls()
         except ValidationError as error:
             faults = [faults_of(error, cls.place_of, list(cls.model_fields)), *faults]
+        try:
+            environment_proxies()
+        except ProxyFault as fault:
+            faults.append(str(fault))
         if faults:
             sys.exit("; ".join(faults))
         return settings

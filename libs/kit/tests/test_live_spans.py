@@ -23,6 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.trace import StatusCode
 from patience import until_true
 from pydantic import SecretStr
+from servers.connect_proxy import connect_proxy, environment
 from structlog.testing import capture_logs
 
 CALLER = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
@@ -227,6 +228,16 @@ async def test_spans_reach_the_collector_also_those_of_the_end(
     assert [line["event"] for line in outages] == ["outage_began", "outage_ended"]
     assert outages[0]["reason"] == "the collector answered 500"
     assert "hidden" not in str(lines)
+
+
+async def test_spans_pass_the_proxy_of_the_environment(receiver: Receiver) -> None:
+    given = OtlpSettings(otlp_endpoint=receiver.url.replace("127.0.0.1", "collector.example"))
+    async with connect_proxy("ada:s3cret") as proxy:
+        with environment(HTTP_PROXY=proxy.url):
+            async with live_spans.sending(given, "testing"):
+                measure("through")
+        assert proxy.hosts == {"collector.example"}
+    assert receiver.spans == ["through"]
 
 
 async def test_a_collector_that_hangs_holds_up_neither_work_nor_the_end(

@@ -7,6 +7,7 @@ from kubevnfm_kit.otlp_settings import OtlpSettings
 from kubevnfm_kit.settings import ProcessSettings, ServiceSettings
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
+from servers.connect_proxy import environment
 
 
 class _Settings(ServiceSettings):
@@ -36,6 +37,20 @@ def test_one_line_names_each_variable_that_is_wrong_or_missing(monkeypatch: pyte
         assert name in line
     for value in ("seven", "loud"):
         assert value not in line
+
+
+def test_a_proxy_that_cannot_be_read_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_TOKEN", "word")
+    with (
+        environment(HTTPS_PROXY="socks5://ada:swordfish@proxy", no_proxy="10.0.0.0/33", http_proxy="proxy:3128"),
+        pytest.raises(SystemExit) as ended,
+    ):
+        _Settings.read_or_exit()
+    line = str(ended.value.code)
+    assert line.startswith(
+        "HTTPS_PROXY: http://HOST:PORT expected; proxies of other kinds (socks5) are not used; no_proxy: 10.0.0.0/33: a name"
+    )
+    assert "swordfish" not in line
 
 
 @pytest.mark.parametrize(

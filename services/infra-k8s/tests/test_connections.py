@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from kubevnfm_clients.vnf_addresses import read_networks
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, MOST_KEPT, SharedConnections
+from kubevnfm_infra_k8s.domain.errors import AddressRefused, ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.http import serving
@@ -23,6 +26,8 @@ from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
 from patience import until_true
 from servers.certificates import Authority
+from servers.connect_proxy import connect_proxy, environment
+from servers.ports import free_port
 from servers.vnf_networks import networks
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
@@ -85,20 +90,41 @@ async def read(cluster: Cluster, *names: str) -> None:
     assert await asyncio.gather(*(cluster.get(CONFIG_MAPS, key) for key in keys)) == [None] * len(names)
 
 
-async def test_a_proxy_of_the_environment_is_between_the_service_and_clusters_of_operators_only(
-    server: Server, clusters: KubernetesClusters, monkeypatch: pytest.MonkeyPatch
+async def test_a_proxy_of_the_environment_leads_to_clusters_and_to_judged_addresses_of_those_of_vnfs(
+    server: Server,
 ) -> None:
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", server.endpoint.replace("://", "://user:pw@"))
-    behind = VimConnection(interface_info={"endpoint": "http://cluster.example"}, access_info={"bearer_token": "t"})
-    async with clusters.cluster(behind) as cluster:
-        await read(cluster, "a")
-    assert server.asked == [("cluster.example", "Basic dXNlcjpwdw==")]
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    async with clusters.cluster(server.vim(of_vnf=True)) as cluster:
-        await read(cluster, "a")
-    assert server.asked[1:] == [(server.endpoint.removeprefix("http://"), "")]
+    port = server.endpoint.rpartition(":")[2]
+
+    def vim(host: str, *, of_vnf: bool = False) -> VimConnection:
+        endpoint = {"endpoint": f"http://{host}:{port}"}
+        return VimConnection(interface_info=endpoint, access_info={"bearer_token": "t"}, of_vnf=of_vnf)
+
+    named = VnfNetworks(read_networks("10.20.0.0/16"))
+    async with connect_proxy("user:pw") as proxy:
+        with environment(http_proxy=proxy.url, NO_PROXY="10.30.0.0/16"):
+            async with KubernetesClusters.open(RING, named) as clusters:
+                for given in (vim("cluster.example"), vim("10.20.0.7", of_vnf=True)):
+                    async with clusters.cluster(given) as cluster:
+                        await read(cluster, "a")
+                async with clusters.cluster(vim("127.0.0.1")) as cluster:
+                    await read(cluster, "a")
+                for refused in ("10.40.0.7", "127.0.0.1"):
+                    with pytest.raises(AddressRefused):
+                        async with clusters.cluster(vim(refused, of_vnf=True)) as cluster:
+                            await read(cluster, "a")
+    assert proxy.requests == [(f"{host}:{port}", "basic dxnlcjpwdw==") for host in ("cluster.example", "10.20.0.7")]
+    assert server.asked == [(f"{host}:{port}", "") for host in ("cluster.example", "10.20.0.7", "127.0.0.1")]
+
+
+async def test_a_proxy_that_is_off_is_named_instead_of_the_cluster() -> None:
+    port = free_port()
+    vim = VimConnection(interface_info={"endpoint": "https://cluster.example"}, access_info={"bearer_token": "t"})
+    with environment(HTTPS_PROXY=f"127.0.0.1:{port}"):
+        async with KubernetesClusters.open(RING, networks()) as clusters:
+            with pytest.raises(ClusterUnavailable) as failed:
+                async with clusters.cluster(vim) as cluster:
+                    await read(cluster, "a")
+    assert str(failed.value) == f"https://cluster.example: proxy 127.0.0.1:{port}: connection refused"
 
 
 async def test_a_login_in_netrc_is_not_for_clusters(

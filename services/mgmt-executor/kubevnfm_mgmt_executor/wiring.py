@@ -18,7 +18,7 @@ from kubevnfm_clients.vnf_networks import VnfNetworks, addresses_of
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
-from kubevnfm_kit.http_client import HttpConnector
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.tls import machine_cas
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
@@ -113,9 +113,9 @@ async def mgmt_executor(
     api = internal_api(logs, token=settings.internal_token.get_secret_value(), why_no_playbooks=why_no_ansible)
     # The worker closes first: the logs of phases that still drain can be read until they end, and so can clusters.
     async with (
-        aiohttp.ClientSession(connector=HttpConnector()) as session,
+        client_session() as session,
         networks.session() as vnf_session,
-        HttpReceivers.connected(settings.receiver_tls) as receivers,
+        HttpReceivers.connected(settings.receiver_tls, settings.receiver_url) as receivers,
         backends.serving(api, SERVICE, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         worker,
     ):

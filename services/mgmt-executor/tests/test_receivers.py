@@ -19,6 +19,8 @@ from kubevnfm_kit.tls import ClientTls, ServerTls
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
 from kubevnfm_mgmt_executor.domain.capi.answers import Answer, Silence
 from servers.certificates import Authority
+from servers.connect_proxy import connect_proxy, environment
+from servers.ports import free_port
 
 
 @dataclass
@@ -198,3 +200,20 @@ async def test_a_server_without_tls_gets_no_credentials() -> None:
     assert isinstance(answer, Silence)
     assert "does not speak TLS" in answer.reason
     assert receiver.bodies == []
+
+
+async def test_credentials_pass_the_proxy_of_the_environment_except_to_our_own_receiver() -> None:
+    server, body, dead = WebServer(), {"Content-Type": "application/json"}, free_port()
+    async with serving(server.app(), host="127.0.0.1", port=0) as port, connect_proxy("ada:s3cret") as proxy:
+        theirs, own = f"http://receiver.example:{port}/hook", f"http://own.example:{port}/hook"
+        with environment(HTTP_PROXY=proxy.url):
+            async with HttpReceivers.connected(ClientTls(), own) as receivers:
+                answer = await receivers.post(theirs, b"sealed", body)
+                assert isinstance(answer, Answer)
+                # This machine does not resolve it.
+                assert isinstance(await receivers.post(own, b"sealed", body), Silence)
+        assert (answer.status, proxy.hosts, server.bodies) == (201, {"receiver.example"}, [b"sealed"])
+        with environment(HTTP_PROXY=f"http://ada:s3cret@127.0.0.1:{dead}"):
+            async with HttpReceivers.connected(ClientTls(), own) as receivers:
+                silence = await receivers.post(theirs, b"sealed", body)
+    assert silence == Silence(f"the receiver is not reached: proxy 127.0.0.1:{dead}: connection refused")

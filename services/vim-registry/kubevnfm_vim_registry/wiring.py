@@ -16,6 +16,7 @@ from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUser
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
@@ -80,7 +81,7 @@ async def vim_registry(
     bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
     async with (
         _threads(settings.monitor_parallel) as threads,
-        aiohttp.ClientSession(connector=_own_connections()) as session,
+        client_session(connector=_own_connections()) as session,
         networks.session() as vnf_session,
         _outbound_session(settings) as outbound,
         backends.relay([COLLECTION]) as relay,

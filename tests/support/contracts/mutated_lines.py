@@ -191,6 +191,18 @@ MUTATIONS: Final = (
         "libs/kit/tests/test_connections.py",
     ),
     Mutation(
+        "libs/proxies/kubevnfm_proxies",
+        "if self.port is not None and self.port != port:",
+        "if self.port is not None and self.port == port:",
+        "libs/proxies/tests",
+    ),
+    Mutation(
+        "libs/clients/kubevnfm_clients",
+        "allowed = [each for each in found if rules.admits(each)]",
+        "allowed = list(found)",
+        "libs/clients/tests/test_outbound.py",
+    ),
+    Mutation(
         "libs/keystone/kubevnfm_keystone",
         "if urlsplit(asked)[:2] != urlsplit(target)[:2]:",
         "if urlsplit(asked)[:1] != urlsplit(target)[:1]:",

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_kit.http_client import HttpConnector
+from kubevnfm_kit.http_client import HttpConnector, ProxyFailure
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
@@ -103,6 +104,9 @@ class AaiGraph:
                 method, URL(f"{self._root}{path}", encoded=True), json=body, headers=headers, allow_redirects=False
             ) as response:
                 status, raw = response.status, await _content(response)
+        except ProxyFailure as error:
+            self._metrics.request(None)
+            raise AaiAway(f"A&AI is not reached: {error}") from error
         except (aiohttp.ClientError, TimeoutError, UnicodeError) as error:
             self._metrics.request(None)
             raise AaiAway(f"A&AI does not answer ({type(error).__name__})") from error
@@ -115,7 +119,7 @@ class AaiGraph:
 
 def _session(context: ssl.SSLContext, parallel: int) -> aiohttp.ClientSession:
     connector = HttpConnector(ssl=context, limit=4 * parallel)
-    return aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT)
+    return client_session(connector=connector, timeout=_TIMEOUT)
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:

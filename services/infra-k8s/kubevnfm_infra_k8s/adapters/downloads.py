@@ -14,7 +14,7 @@ from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
-from kubevnfm_clients.outbound import AddressRules, outbound_session, refusal_in
+from kubevnfm_clients.outbound import AddressRules, outbound_session, refusal_in, trouble
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 
 from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
@@ -73,7 +73,7 @@ class Downloads:
             except (aiohttp.InvalidURL, UnicodeError) as error:
                 raise InvalidInput(FIELD, f"{_shown(url)}: not an http(s) URL") from error
             except aiohttp.ClientError as error:
-                raise OutsideUnavailable(f"{_shown(url)}: {type(error).__name__}") from error
+                raise OutsideUnavailable(f"{_shown(url)}: {trouble(error)}") from error
         raise InvalidInput(FIELD, f"{_shown(url)}: more than {_MOST_REDIRECTS} redirects")
 
     def _check(self, url: str, *, asked: str) -> None:

@@ -25,6 +25,7 @@ from kubevnfm_clients.cluster_proxy import ClusterProxy
 from kubevnfm_clients.names import cluster_connector
 from kubevnfm_clients.outbound import refused_in
 from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
@@ -184,13 +185,13 @@ class Transport:
         Raises InvalidInput for invalid certificates.
         """
         # First: a caller that is cancelled in a wait leaves no session open.
-        tls, proxy = await cluster_tls(access), await ClusterProxy.between(access)
+        tls = await cluster_tls(access)
         if access.of_vnf:
             connector = networks.connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         else:
             connector = cluster_connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
-        # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
-        session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
+        judge = networks.through_proxy if access.of_vnf else None
+        session = client_session(connector=connector, judge=judge, read_bufsize=_READ_BYTES)
         used = guard or CallGuard(access.endpoint)
 
         @asynccontextmanager
@@ -203,7 +204,7 @@ class Transport:
                 raise ApiUnavailable(access.endpoint, str(error)) from error
 
         login = ClusterLogin(access, tokens or ClusterTokens(), guarded)
-        return cls(session, access.endpoint, login, used, proxy)
+        return cls(session, access.endpoint, login, used, ClusterProxy.from_access(access))
 
     async def close(self) -> None:
         """Close all connections."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.tls import client_context
 from kubevnfm_worker.backends import Backends
@@ -29,7 +29,7 @@ async def external_grants(
         credentials = NfvoCredentials(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
     async with (
         client_context(settings.nfvo_tls) as context,
-        aiohttp.ClientSession(connector=HttpConnector(ssl=context), trust_env=False) as session,
+        client_session(connector=HttpConnector(ssl=context)) as session,
     ):
         yield ExternalGrants(
             nfvo=HttpNfvo(

@@ -15,6 +15,7 @@ from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_clients.pod_usages import PodUsages
 from kubevnfm_events import queues
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import client_context
@@ -101,7 +102,7 @@ async def performance_parts(
         site: Measurer | None = None
         if settings.prometheus_url is not None:
             tls = await stack.enter_async_context(client_context(settings.prometheus_tls))
-            own = aiohttp.ClientSession(connector=HttpConnector(ssl=tls), trust_env=False, auto_decompress=False)
+            own = client_session(connector=HttpConnector(ssl=tls), auto_decompress=False)
             await stack.enter_async_context(own)
             site = PrometheusApi(own, settings.prometheus_url, _credentials(settings))
         sources = Sources(site, lambda url: PrometheusApi(session, url), rules)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
 
-import aiohttp
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import ClientTls, client_context
@@ -32,7 +32,7 @@ async def trace_export(settings: TraceSettings, backends: Backends) -> AsyncIter
         return
     async with (
         client_context(ClientTls(settings.otlp_tls_ca)) as context,
-        aiohttp.ClientSession(connector=HttpConnector(ssl=context), trust_env=False) as session,
+        client_session(connector=HttpConnector(ssl=context)) as session,
     ):
         export = TraceExport(
             store=backends.store,

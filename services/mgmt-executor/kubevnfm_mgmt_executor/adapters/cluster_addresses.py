@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 
-import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.client_session import client_session
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.http_client import HttpConnector
 from kubevnfm_secrets import KeyRing
@@ -19,8 +20,11 @@ _TIMEOUT_S = 10.0
 
 async def serves_at(vim: VimConnection, address: str, ring: KeyRing) -> bool:
     """Return whether this address is that cluster: its API accepts the access data over the TLS that they expect."""
-    connector = HttpConnector(resolver=_Pinned(address))
-    async with aiohttp.ClientSession(connector=connector) as session:
+
+    async def pinned(_host: str, _port: int) -> Sequence[str]:
+        return (address,)
+
+    async with client_session(connector=HttpConnector(resolver=_Pinned(address)), judge=pinned) as session:
         try:
             await reach(ClusterApi(session, vim, ring, timeout_s=_TIMEOUT_S))
         except VnfmError:

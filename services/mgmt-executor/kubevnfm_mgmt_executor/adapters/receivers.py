@@ -9,9 +9,11 @@ from typing import Any, Final, Self
 
 import aiohttp
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
-from kubevnfm_kit.http_client import HttpConnector
+from kubevnfm_kit.client_session import client_session
+from kubevnfm_kit.http_client import HttpConnector, ProxyFailure
 from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.printable import printable
+from kubevnfm_kit.proxies import environment_proxies
 from kubevnfm_kit.tls import ClientTls, client_context, tls_failure
 from yarl import URL
 
@@ -30,12 +32,15 @@ class HttpReceivers:
 
     @classmethod
     @asynccontextmanager
-    async def connected(cls, tls: ClientTls) -> AsyncIterator[Self]:
-        """Yield the receivers; ``tls``: the CAs that they are verified with (TLS 1.2 or later), and a certificate to present."""
+    async def connected(cls, tls: ClientTls, own: str | None = None) -> AsyncIterator[Self]:
+        """Yield the receivers; ``tls``: the CAs that they are verified with (TLS 1.2 or later), and a certificate to present.
+
+        ``own``: the URL of our own receiver, to which no proxy leads.
+        """
+        proxies = environment_proxies().without(own)
         async with (
             client_context(tls) as context,
-            # A proxy of the environment would get the credentials if the receiver is on a loopback address.
-            aiohttp.ClientSession(connector=HttpConnector(ssl=context), trust_env=False) as session,
+            client_session(connector=HttpConnector(ssl=context), proxies=proxies) as session,
         ):
             yield cls(session)
 
@@ -54,6 +59,8 @@ class HttpReceivers:
             return Silence(f"the receiver sent {error}")
         except TimeoutError:
             return Silence("the receiver did not answer in time")
+        except ProxyFailure as error:
+            return Silence(f"the receiver is not reached: {error}")
         except (aiohttp.ClientError, OSError) as error:
             return Silence(_reason(error, is_https=url.startswith("https")))
 

@@ -15,6 +15,7 @@ from kubevnfm_clients.bounded import AnswerTooLarge, json_in, read_body
 from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
 from kubevnfm_clients.multicloud.region_inventories import AaiInventory
 from kubevnfm_clients.outbound import refusal_in
+from kubevnfm_kit.client_session import proxy_failure
 from kubevnfm_kit.cluster_trust import ClusterTrust
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
@@ -75,6 +76,8 @@ class AaiRegions:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             if (refusal := refusal_in(error)) is not None:
                 raise InventoryRefused(_URL, refusal) from error
+            if (failure := proxy_failure(error)) is not None:
+                raise InventoryAway(_URL, f"A&AI is not reached: {failure}") from error
             raise InventoryAway(_URL, f"A&AI does not answer: {type(error).__name__}") from error
 
     def _login(self, wanted: AaiInventory) -> JsonMapping:

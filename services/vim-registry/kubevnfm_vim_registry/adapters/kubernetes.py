@@ -9,13 +9,14 @@ from typing import Final
 
 import aiohttp
 from kubevnfm_clients.cluster_api import ApiAnswer, ClusterApi
-from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, TokenRefused
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, ProxyAway, TokenRefused
 from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_vim_registry.domain.errors import (
     KubernetesTooOld,
+    VimBehindProxy,
     VimRefused,
     VimTokenRefused,
     VimUnauthorized,
@@ -125,5 +126,7 @@ def translated_api_errors() -> Iterator[None]:
         raise VimTokenRefused(error.place, error.reason) from error
     except ApiRefused as error:
         raise VimRefused(error.place, error.reason) from error
+    except ProxyAway as error:
+        raise VimBehindProxy(error.place, error.reason) from error
     except ApiUnavailable as error:
         raise VimUnreachable(error.place, error.reason) from error

@@ -43,7 +43,7 @@ from kubevnfm_kit.metrics import Metrics
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_vim_registry.domain.capacity import QUOTAS, SeenCapacity, quotas_of
-from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
+from kubevnfm_vim_registry.domain.errors import VimBehindProxy, VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.ports import Verified
 from kubevnfm_vim_registry.domain.record import VimRecord
 
@@ -221,5 +221,6 @@ def translated_errors(vim: VimRecord, service: str = "", rules: Sequence[AccessR
             limited = refusal_of(rules, service) if isinstance(error, exceptions.Unauthorized) else ""
             raise VimUnauthorized(vim.auth_url, f"{called}{limited or failure.reason}") from error
         if failure.kind == "unavailable":
-            raise VimUnreachable(vim.auth_url, f"{called}{failure.reason}") from error
+            kind = VimBehindProxy if failure.is_of_proxy else VimUnreachable
+            raise kind(vim.auth_url, f"{called}{failure.reason}") from error
         raise VimRefused(vim.auth_url, f"{called}{failure.reason}") from error

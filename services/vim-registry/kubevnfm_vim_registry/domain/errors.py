@@ -48,6 +48,10 @@ class VimUnreachable(
     """The VIM does not answer."""
 
 
+class VimBehindProxy(VimUnreachable, template="VIM {place} is not reached: {reason}"):
+    """The proxy to the VIM does not answer, or does not connect to it."""
+
+
 class VimTooSlow(TimedOut, code="vim-too-slow", title="VIM unavailable", retryable=True):
     """The VIM did not answer within the time limit for a registration."""
 

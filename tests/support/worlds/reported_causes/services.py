@@ -8,6 +8,22 @@ from worlds.reported_causes.case import Case
 
 SERVICES: Final = (
     Case(
+        "a cluster behind a proxy that is off",
+        "cluster-unavailable",
+        "https://10.0.0.7:6443: proxy 10.9.0.1:3128: connection refused",
+        "proxy-away",
+        'The proxy 10.9.0.1:3128 does not lead there: "connection refused".',
+        "Proxy 10.9.0.1:3128",
+    ),
+    Case(
+        "an nfvo behind a proxy that wants a login",
+        "nfvo-away",
+        "proxy proxy.example:3128: it does not accept the login, or wants one (407)",
+        "proxy-away",
+        'The proxy proxy.example:3128 does not lead there: "it does not accept the login, or wants one (407)".',
+        "Proxy proxy.example:3128",
+    ),
+    Case(
         "an nfvo that refuses connections",
         "nfvo-away",
         "https://nfvo.example/grant/v1/grants: Cannot connect to host nfvo.example:443 ssl:default [Connect call failed ('10.0.0.1', 443)]",

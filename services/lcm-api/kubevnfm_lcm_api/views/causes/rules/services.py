@@ -11,6 +11,15 @@ _OPENSTACK: Final = r"(?P<api>Keystone|Heat|Nova|Neutron|Glance|Cinder|Octavia)"
 _LOOK: Final = "Look at the VIM, and at the network between it and this manager"
 
 OUTSIDE: Final = (
+    # --- the way out, before what is behind it
+    rule(
+        "proxy-away",
+        "The proxy {proxy} does not lead there: {said}",
+        "Look at the proxy, and at HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the service",
+        text=rf"\bproxy (?P<proxy>[\w.\[\]:-]{{1,260}}:\d{{1,5}}): {_SAID}",
+        about="Proxy",
+        named="proxy",
+    ),
     # --- NFVO
     rule(
         "nfvo-faulty",
