@@ -53,6 +53,11 @@ class KeyRing:
         """Return a fresh key as base64 text."""
         return urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode()
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the keys; the first one encrypts."""
+        return tuple(self._ciphers)
+
     def seal(self, plain: str, *, bound_to: str = "") -> str:
         """Encrypt; the result opens only with the same ``bound_to`` (GCM's associated data)."""
         # Random nonces are safe for 2^32 texts of one key (NIST SP 800-38D 8.3).

@@ -60,6 +60,7 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
         live_spans.sending(settings, service),
         internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as database,
+        database.heeding_pauses(),
         RabbitBus.connect(
             settings.amqp_url.get_secret_value(),
             service=service,

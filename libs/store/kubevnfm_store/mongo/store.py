@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from typing import Any, Final, NoReturn, Self, TypeVar
 
@@ -35,6 +35,7 @@ from kubevnfm_store.changes import check_apart
 from kubevnfm_store.mongo.documents import LIVE, entries, in_body, messages, posting, stored, written
 from kubevnfm_store.mongo.filters import NOT_NULL, sought
 from kubevnfm_store.mongo.pages import projection, segments
+from kubevnfm_store.mongo.pausing import PAUSES, WritePause
 from kubevnfm_store.names import read_tree
 from kubevnfm_store.port import (
     AlreadyExists,
@@ -66,6 +67,11 @@ class MongoStore:
         self._documents: Callable[[str], Any] = cache(database.__getitem__)
         self._with_pending_index: set[str] = set()
         self._outage = Outage("database")
+        self._pause = WritePause(database[PAUSES])
+
+    def heeding_pauses(self) -> AbstractAsyncContextManager[None]:
+        """Hold writes while a backup asks for it, as long as the block lasts."""
+        return self._pause.heeded()
 
     @classmethod
     @asynccontextmanager
@@ -139,7 +145,7 @@ class MongoStore:
                     return
             raise DuplicateKeyError("")
 
-        await self._retrying(write, subject=f"{collection}/{id}")
+        await self._writing(write, subject=f"{collection}/{id}")
         return Stored(id, 1, read_tree(content))
 
     async def replace(
@@ -202,7 +208,7 @@ class MongoStore:
                     raise RevisionConflict(f"{collection}/{id}: at revision {now['revision']}, not {if_revision}")
             raise RevisionConflict(f"{collection}/{id}: changes too fast")
 
-        return await self._retrying(write, subject=f"{collection}/{id}")
+        return await self._writing(write, subject=f"{collection}/{id}")
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
         query: Document = {"$and": [LIVE, sought(filter)]}
@@ -214,7 +220,7 @@ class MongoStore:
             buried = await documents.update_many(query, {"$set": {"deleted": True}, "$unset": {"body": ""}})
             return int(silent.deleted_count + buried.modified_count)
 
-        return await self._retrying(write)
+        return await self._writing(write)
 
     async def find(self, collection: str, query: Query) -> Sequence[Stored]:
         if query.limit == 0:
@@ -254,7 +260,7 @@ class MongoStore:
         return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
 
     async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
-        left = await self._retrying(lambda: self._unmark_all(collection, published))
+        left = await self._writing(lambda: self._unmark_all(collection, published))
         await asyncio.gather(*(self._remove(collection, each, published[each]) for each in left))
 
     async def _unmark_all(self, collection: str, published: Mapping[str, Sequence[str]]) -> Sequence[str]:
@@ -276,7 +282,7 @@ class MongoStore:
         """Remove messages from a document that may have others, or be deleted."""
         pull = {"$pull": {"outbox": {"id": {"$in": list(message_ids)}}}}
         # The document may be large, and only its outbox is needed.
-        left = await self._retrying(lambda: self._modify(collection, {"_id": id}, pull, shown={"outbox.id": 1}))
+        left = await self._writing(lambda: self._modify(collection, {"_id": id}, pull, shown={"outbox.id": 1}))
         if left is not None and not left.get("outbox"):
             await self._settle(collection, id)
 
@@ -337,7 +343,7 @@ class MongoStore:
                 raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             return changed
 
-        return await self._retrying(write, subject=f"{collection}/{id}")
+        return await self._writing(write, subject=f"{collection}/{id}")
 
     async def _modify(
         self, collection: str, search: Document, change: Document, *, shown: Document | None = None
@@ -360,7 +366,7 @@ class MongoStore:
             if not (await documents.update_one({**empty, **LIVE}, unmark)).modified_count:
                 await documents.delete_one(empty | {"deleted": True})
 
-        await self._retrying(write, subject=f"{collection}/{id}")
+        await self._writing(write, subject=f"{collection}/{id}")
 
     async def _index_pending(self, collection: str) -> None:
         if collection not in self._with_pending_index:
@@ -386,6 +392,10 @@ class MongoStore:
             lambda: self._documents(collection).create_index(keys, **options, partialFilterExpression=having or {}),
             subject=f"{collection}: index on {', '.join(names)}",
         )
+
+    async def _writing(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
+        await self._pause.passed()
+        return await self._retrying(call, subject=subject)
 
     async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
         """Call until the server answers; every call is safe to repeat."""

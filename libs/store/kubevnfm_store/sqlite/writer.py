@@ -38,7 +38,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         """Open the file; create it if it is missing. Raises FileInUse, StoreUnavailable."""
-        self._lock = _locked(path)
+        self._lock = locked(path)
         try:
             # Without isolation_level=None the module begins transactions by itself, in the middle of a batch.
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -146,7 +146,7 @@ class Writer:
         self._connection.execute("RELEASE operation")
 
 
-def _locked(path: Path) -> TextIO:
+def locked(path: Path) -> TextIO:
     """Take the lock file beside the database; the system releases it when the process ends, in whatever way."""
     # Not the database file itself: closing any descriptor of it drops the POSIX locks that SQLite holds on it.
     lock = Path(f"{path}.lock").open("w")  # noqa: SIM115 - it stays open as long as the store

@@ -1,0 +1,40 @@
+"""What a restore leaves for the services: a document that says so, and messages whose deadlines are moved by the time that is missing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+
+from kubevnfm_store.port import DocumentStore
+
+RESTORES: Final = "restores"
+"""A collection of lcm-api with at most one document, that of the last restore."""
+LAST: Final = "last"
+PENDING: Final = "PENDING"
+DONE: Final = "DONE"
+_MOST_LATER_S: Final = 10 * 365 * 86_400.0
+
+
+async def mark_restored(store: DocumentStore, *, cut_at: str, restored_at: str, is_queue_lost: bool) -> None:
+    """Store that the documents were restored; ``is_queue_lost``: messages that were published are not in any outbox."""
+    body = {"cutAt": cut_at, "restoredAt": restored_at, "isQueueLost": is_queue_lost, "state": PENDING}
+    await store.delete(RESTORES, LAST)
+    await store.insert(RESTORES, LAST, body)
+
+
+def shifted(message: JsonMapping, later_s: float) -> JsonObject:
+    """Return a stored message with its deadline so much later; one that has none as it is.
+
+    Nothing was done between the backup and the restore, so this time counts in no deadline.
+    """
+    moved = dict(message)
+    deadline = message.get("deadline")
+    if isinstance(deadline, str) and later_s > 0:
+        try:
+            later = datetime.fromisoformat(deadline) + timedelta(seconds=min(later_s, _MOST_LATER_S))
+        except (ValueError, OverflowError):
+            return moved
+        moved["deadline"] = later.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moved
