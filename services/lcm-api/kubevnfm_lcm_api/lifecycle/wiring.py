@@ -42,6 +42,7 @@ from kubevnfm_lcm_api.lifecycle.core import (
     snapshot,
 )
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.core.after_restore import AfterRestore
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
@@ -241,7 +242,7 @@ async def lifecycle_parts(
     vnfcs = FollowedVnfcs(store=store, outbox=outbox, questions=about_vnfcs, ring=ring, clock=clock)
     troubles = TroubleMarks(store=store, outbox=outbox, inventory=inventory, clock=clock)
     rounds = _rounds(backends, drift_every_s, drift=drift, machines=machines, kubeconfigs=rotations, troubles=troubles)
-    async with background(**_watches(engine, vnfcs, troubles), **rounds):
+    async with background(**_watches(backends, engine, vnfcs, troubles), **rounds):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
         outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
         variables = PackageVariables(packages)
@@ -251,9 +252,13 @@ async def lifecycle_parts(
         )  # fmt: skip
 
 
-def _watches(engine: Engine, vnfcs: FollowedVnfcs, troubles: TroubleMarks) -> Mapping[str, Coroutine[Any, Any, None]]:
+def _watches(
+    backends: Backends, engine: Engine, vnfcs: FollowedVnfcs, troubles: TroubleMarks
+) -> Mapping[str, Coroutine[Any, Any, None]]:
     """Return the work that each process does by itself."""
+    restored = AfterRestore(backends.store, backends.bus, backends.key_ring, backends.clock)
     return {
+        "after_restore": restored.complete(),
         "deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S),
         "vnfcs": vnfcs.watch_kept(),
         "troubles_due": troubles.watch_due(),
