@@ -1,4 +1,4 @@
-"""The executables ``kubevnfm-run``, ``kubevnfm-demo`` and ``kubevnfm-hash-password``: plug-ins of the command line ``kubevnfm``.
+"""The executables ``kubevnfm-run``, ``-demo``, ``-hash-password``, ``-backup`` and ``-restore``: plug-ins of the command line ``kubevnfm``.
 
 Importing all services takes seconds, so each imports only what it needs, and help nothing.
 """
@@ -53,6 +53,22 @@ def hash_password() -> NoReturn:
     text = "read a password, print what stands for it in the users file"
     argparse.ArgumentParser(prog="kubevnfm hash-password", description=text).parse_args()
     _end(_hash_password)
+
+
+def backup() -> NoReturn:
+    """Write a backup, or check one."""
+    from kubevnfm.backup import command
+
+    arguments = command.backup_parser().parse_args()
+    _end(lambda: command.backup(arguments))
+
+
+def restore() -> NoReturn:
+    """Restore a backup."""
+    from kubevnfm.backup import command
+
+    arguments = command.restore_parser().parse_args()
+    _end(lambda: command.restore(arguments))
 
 
 def _run() -> None:
@@ -118,4 +134,4 @@ def _end(command: Callable[[], None]) -> NoReturn:
 
 if __name__ == "__main__":
     # `python -m kubevnfm.cli run`, as tests start it.
-    {"run": run, "demo": demo, "hash-password": hash_password}[sys.argv.pop(1)]()
+    {"run": run, "demo": demo, "hash-password": hash_password, "backup": backup, "restore": restore}[sys.argv.pop(1)]()

@@ -74,6 +74,16 @@ class Installation(ABC):
     def start_one(self, process: str) -> None:
         """Start a killed process again; return when it is ready."""
 
+    def kill_all(self) -> None:
+        """End all processes as a power cut would."""
+        for process in self.processes:
+            self.kill(process)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables by which a backup finds the data; they have secrets."""
+        raise AssertionError("the tests did not start it")
+
     @abstractmethod
     def stored_files(self) -> list[Path]:
         """Return every file that stores documents, messages or facts about packages."""
@@ -90,26 +100,23 @@ class SingleInstallation(Installation):
         super().__init__(folder, lab)
         folder.mkdir(parents=True, exist_ok=True)
         self._port = int(settings.get("KUBEVNFM_PORT") or free_port())
-        self._process = Process(
-            "kubevnfm",
-            [sys.executable, "-m", "kubevnfm.cli", "run"],
-            log=folder / "kubevnfm.log",
-            environment={
-                "KUBEVNFM_PORT": str(self._port),
-                "KUBEVNFM_DATA_DIR": str(folder / "data"),
-                "KUBEVNFM_SSH_PORT": str(lab.ssh_port),
-                "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
-                "KUBEVNFM_LEASE_S": str(LEASE_S),
-                "KUBEVNFM_DRIFT_EVERY_S": str(DRIFT_EVERY_S),
-                **{f"KUBEVNFM_{name}": value for name, value in AUTOMATIC.items()},
-                "KUBEVNFM_CONFIG": os.devnull,
-                # The packages are our own, and the tests must run on every kernel.
-                "KUBEVNFM_TRUST_PACKAGES": "true",
-                "KUBEVNFM_ALLOWED_NETWORKS": SUBSCRIBERS,
-                "KUBEVNFM_VNF_NETWORKS": lab.vnf_networks,
-                **settings,
-            },
-        )
+        self._settings = {
+            "KUBEVNFM_PORT": str(self._port),
+            "KUBEVNFM_DATA_DIR": str(folder / "data"),
+            "KUBEVNFM_SSH_PORT": str(lab.ssh_port),
+            "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
+            "KUBEVNFM_LEASE_S": str(LEASE_S),
+            "KUBEVNFM_DRIFT_EVERY_S": str(DRIFT_EVERY_S),
+            **{f"KUBEVNFM_{name}": value for name, value in AUTOMATIC.items()},
+            "KUBEVNFM_CONFIG": os.devnull,
+            # The packages are our own, and the tests must run on every kernel.
+            "KUBEVNFM_TRUST_PACKAGES": "true",
+            "KUBEVNFM_ALLOWED_NETWORKS": SUBSCRIBERS,
+            "KUBEVNFM_VNF_NETWORKS": lab.vnf_networks,
+            **settings,
+        }
+        command = [sys.executable, "-m", "kubevnfm.cli", "run"]
+        self._process = Process("kubevnfm", command, log=folder / "kubevnfm.log", environment=self._settings)
 
     @property
     def url(self) -> str:
@@ -128,6 +135,10 @@ class SingleInstallation(Installation):
 
     def kill(self, process: str) -> None:
         self._process.kill()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {name: self._settings[name] for name in ("KUBEVNFM_DATA_DIR", "KUBEVNFM_CONFIG")}
 
     @property
     def pid(self) -> int:
@@ -170,6 +181,10 @@ class SixInstallation(Installation):
     @property
     def url(self) -> str:
         return self._six.url
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {name: value for each in self._six.environments.values() for name, value in each.items()}
 
     @property
     def listeners(self) -> Mapping[str, tuple[int, int]]:
