@@ -24,7 +24,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 6
 
-.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chart test-chaos test-page test-openstack test-machines test-kubernetes test-monitoring cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
+.PHONY: help setup lock page servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chart test-chaos drill-restore test-page test-openstack test-machines test-kubernetes test-monitoring cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench bench-page up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -116,6 +116,9 @@ test-chart: samples servers ## Renders the Helm chart with Helm 3 and 4, which i
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py
+
+drill-restore: samples servers ## Restores a backup in the middle of twenty operations, in one process and in six; docs/backup.md
+	@$(PYTEST) -n 0 tests/chaos/test_restore.py
 
 .run/clients/.ready: tests/clients/requirements.txt | $(UV)
 	@$(UV) venv -q --clear --python $(PYTHON) .run/clients

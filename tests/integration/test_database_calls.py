@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.automation.domain.trigger import Trigger
 from kubevnfm_lcm_api.faults.alarms import Alarms
 from kubevnfm_lcm_api.faults.external import ExternalAlarms
 from kubevnfm_lcm_api.faults.states import FaultStates
+from kubevnfm_lcm_api.lifecycle.core.after_restore import AfterRestore
 from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
 from kubevnfm_lcm_api.lifecycle.core.occurrence import COLLECTION as OPERATIONS
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
@@ -27,6 +28,7 @@ from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
 from kubevnfm_lcm_api.tracing.export import TraceExport, TraceMetrics
 from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored, by
+from kubevnfm_store.restoring import mark_restored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from patience import until
@@ -270,6 +272,8 @@ async def search_everything(world: World) -> None:
     unused: Any = None
     silent = ExternalAlarms(store=world.store, alarms=unused, clock=SystemClock(), lost_after=timedelta(seconds=1))
     await silent.clear_lost()
+    await mark_restored(world.store, cut_at="then", restored_at="now", is_queue_lost=False)
+    await AfterRestore(world.store, unused, RING, SystemClock()).ask_again()
     await search_as_rounds_of_alarms(world, instances)
     await search_as_measurer(world, instances[0])
     day, later = timedelta(days=1), timedelta(days=2)

@@ -6,10 +6,19 @@ import argparse
 import importlib
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 from kubevnfm_cli.call import Parser
 from kubevnfm_cli.commands import VERBS
 from kubevnfm_cli.faults import MEANINGS
+
+_PLUGINS: Final = {
+    "run": "run all services in one process",
+    "demo": "do the main job once, on the lab, and show it",
+    "hash-password": "read a password, print what stands for it in the users file",
+    "backup FILE": "write one archive of all documents and packages while the services run; --check reads one",
+    "restore FILE": "write what an archive has into an empty installation that does not run",
+}
 
 
 def page() -> str:
@@ -33,6 +42,9 @@ def _lines() -> Iterator[str]:
             if verb.group == group:
                 yield f".SS {_text(name)}"
                 yield from _verb(name, parsers[name])
+    yield from (r".SH PLUG\-INS", r"Where the services are installed, these run too; each has \-\-help.")
+    for name, summary in _PLUGINS.items():
+        yield from (".TP", f".B {_text(f'kubevnfm {name}')}", _text(summary))
     yield ".SH OPTIONS OF EVERY VERB"
     yield from _arguments(_common(next(iter(parsers.values()))))
     yield ".SH EXIT STATUS"

@@ -57,19 +57,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             message = {"id": "m-1", "deadline": DEADLINE, "data": {}}
             await store.insert("vnf_instances", "v-1", body, outbox=[Outgoing("m-1", message)])
             await store.insert("vnf_packages", "p-1", {"onboardingState": "ONBOARDED"})
-            await asyncio.to_thread(take, OneProcess(data), folder / "backup")
+            await asyncio.to_thread(backed_up, OneProcess(data), folder / "backup")
             await store.insert("vnf_instances", "v-2", {"name": "later"})
 
     asyncio.run(fill())
     return data, folder / "backup"
 
 
-def take(installed: OneProcess, target: Path, *, with_keys: bool = False) -> Manifest:
-    return taking.take(installed, target, longest_pause_s=20, with_keys=with_keys, say=quiet)
+def backed_up(installed: OneProcess, target: Path, *, with_keys: bool = False) -> Manifest:
+    return taking.write_backup(installed, target, longest_pause_s=20, with_keys=with_keys, show=quiet)
 
 
 def restore(data: Path, source: Path, *, replace: bool = False) -> Manifest:
-    return restoring.restore(OneProcess(data), source, replace=replace, say=quiet)
+    return restoring.restore(OneProcess(data), source, replace=replace, show=quiet)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_restore_without_the_keys_is_refused_with_their_ids(made: tuple[Path, 
 
 
 def test_with_keys_an_empty_folder_is_enough(made: tuple[Path, Path], tmp_path: Path) -> None:
-    take(OneProcess(made[0]), tmp_path / "backup", with_keys=True)
+    backed_up(OneProcess(made[0]), tmp_path / "backup", with_keys=True)
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     restore(tmp_path / "new", tmp_path / "backup")
     assert (tmp_path / "new" / "keys").read_text() == (made[0] / "keys").read_text()
@@ -151,7 +151,7 @@ def test_no_backup_has_the_keys_unasked(made: tuple[Path, Path]) -> None:
 def test_a_backup_never_replaces_a_file(made: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "backup").write_text("an older one")
     with pytest.raises(taking.BackupRefused, match="exists"):
-        take(OneProcess(made[0]), tmp_path / "backup")
+        backed_up(OneProcess(made[0]), tmp_path / "backup")
     assert (tmp_path / "backup").read_text() == "an older one"
 
 
@@ -162,7 +162,7 @@ def test_a_package_whose_files_are_gone_fails_the_backup_and_leaves_nothing(
     shutil.rmtree(tmp_path / "data" / "lcm-api" / "packages" / "p-1")
     (tmp_path / "backups").mkdir()
     with pytest.raises(FileNotFoundError):
-        take(OneProcess(tmp_path / "data"), tmp_path / "backups" / "one")
+        backed_up(OneProcess(tmp_path / "data"), tmp_path / "backups" / "one")
     assert list((tmp_path / "backups").iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""What a restore leaves for the services: a document that says so, and messages whose deadlines are moved by the time that is missing."""
+"""The marks of a restore: a document that says so, and messages whose deadlines are moved by the time that is missing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ def shifted(message: JsonMapping, later_s: float) -> JsonObject:
 
     Nothing was done between the backup and the restore, so this time counts in no deadline.
     """
-    moved = dict(message)
-    deadline = message.get("deadline")
-    if isinstance(deadline, str) and later_s > 0:
-        try:
-            later = datetime.fromisoformat(deadline) + timedelta(seconds=min(later_s, _MOST_LATER_S))
-        except (ValueError, OverflowError):
-            return moved
-        moved["deadline"] = later.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return moved
+    return {**message, "deadline": moved(message["deadline"], later_s)} if "deadline" in message else dict(message)
+
+
+def moved(deadline: object, later_s: float) -> object:
+    """Return a deadline so much later; what is none as it is."""
+    if not isinstance(deadline, str) or later_s <= 0:
+        return deadline
+    try:
+        later = datetime.fromisoformat(deadline) + timedelta(seconds=min(later_s, _MOST_LATER_S))
+    except (ValueError, OverflowError):
+        return deadline
+    return later.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -83,7 +83,7 @@ async def test_two_databases_are_read_as_they_were_at_one_moment(
             await running.enter_async_context(store.heeding_pauses())
         work = asyncio.create_task(count_on(stores))
         with Copy(tmp_path / "copy", places) as copy:
-            await asyncio.to_thread(copy.take, longest_s=20, say=quiet)
+            await asyncio.to_thread(copy.read_all, longest_s=20, show=quiet)
             (first, made_first), (second, made_second) = numbers(copy, 0), numbers(copy, 1)
         assert first > 0
         # The second is written after the first, and each counts its documents by one write more.
@@ -107,7 +107,7 @@ async def test_a_process_that_does_not_pause_fails_the_backup_and_is_not_held(
         stores = [await running.enter_async_context(MongoStore.connect(*each)) for each in databases]
         work = asyncio.create_task(count_on(stores))
         with Copy(tmp_path / "copy", places) as copy, pytest.raises(NeverStill):
-            await asyncio.to_thread(copy.take, longest_s=4, say=quiet)
+            await asyncio.to_thread(copy.read_all, longest_s=4, show=quiet)
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         client: Any = AsyncIOMotorClient(databases[0][0])
@@ -157,19 +157,19 @@ async def fill(installed: SixServices) -> None:
             await store.delete("vnf_instances", "gone")
 
 
-async def take(installed: SixServices, target: Path) -> None:
-    await asyncio.to_thread(taking.take, installed, target, longest_pause_s=20, with_keys=False, say=quiet)
+async def back_up(installed: SixServices, target: Path) -> None:
+    await asyncio.to_thread(taking.write_backup, installed, target, longest_pause_s=20, with_keys=False, show=quiet)
 
 
 async def restore(installed: SixServices, source: Path, *, replace: bool = False) -> None:
-    await asyncio.to_thread(restoring.restore, installed, source, replace=replace, say=quiet)
+    await asyncio.to_thread(restoring.restore, installed, source, replace=replace, show=quiet)
 
 
 async def test_documents_and_messages_come_back_and_nothing_else_is_left(
     installed: SixServices, tmp_path: Path
 ) -> None:
     await fill(installed)
-    await take(installed, tmp_path / "backup")
+    await back_up(installed, tmp_path / "backup")
     for one in installed.locations:
         async with MongoStore.connect(one.url.get_secret_value(), one.database) as store:
             await store.update("vnf_instances", "v", {"a.b": 2})
@@ -194,7 +194,7 @@ async def test_other_keys_and_another_division_of_the_services_are_refused(
     installed: SixServices, tmp_path: Path
 ) -> None:
     await fill(installed)
-    await take(installed, tmp_path / "backup")
+    await back_up(installed, tmp_path / "backup")
     key_id = KeyRing.from_text(installed.keys.get_secret_value()).ids[0]
     others = SixServices(installed.locations, installed.files, SecretStr(KeyRing.new_key()))
     with pytest.raises(RestoreRefused, match=f"keys {key_id} are missing"):
@@ -203,7 +203,7 @@ async def test_other_keys_and_another_division_of_the_services_are_refused(
     with pytest.raises(RestoreRefused, match="divide them otherwise"):
         await restore(SixServices((one,), installed.files, installed.keys), tmp_path / "backup", replace=True)
     with pytest.raises(taking.BackupRefused, match="--with-keys"):
-        taking.take(installed, tmp_path / "other", longest_pause_s=20, with_keys=True, say=quiet)
+        taking.write_backup(installed, tmp_path / "other", longest_pause_s=20, with_keys=True, show=quiet)
 
 
 def test_the_variables_of_the_services_say_where_their_data_are(

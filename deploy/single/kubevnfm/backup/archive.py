@@ -1,6 +1,6 @@
 """The archive of a backup: a tar in gzip, whose last member lists all others with their sizes and SHA-256.
 
-What is read may come from anywhere: members are regular files under the few names that a backup has, nothing is believed before the
+An archive may come from anywhere: members are regular files under the few names that a backup has, nothing is believed before the
 whole archive was read once, and no size that the archive claims is taken into memory.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import os
 import re
 import tarfile
@@ -70,22 +69,27 @@ class Database(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What the archive has."""
+    """The list of all that the archive has."""
 
     model_config = ConfigDict(frozen=True)
 
     format: int
     version: str
-    """Of kubevnfm."""
+    """The version of kubevnfm that has written it."""
     kind: Literal["one-process", "six-services"]
     time: str
     """The moment that the documents are of, RFC 3339."""
     databases: tuple[Database, ...]
-    key_ids: tuple[str, ...] = ()
-    """The keys that sealed values need, by id."""
+    sealed_values: dict[str, int] = {}
+    """The number of sealed values by the id of the key that each needs."""
     packages: int = 0
     has_keys: bool = False
     members: dict[str, Member]
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids of the keys that sealed values need."""
+        return tuple(sorted(self.sealed_values))
 
     @property
     def documents(self) -> int:
@@ -202,7 +206,8 @@ class Reader:
         self._file.seek(0)
         with _understood(), gzip.GzipFile(fileobj=self._file, mode="rb") as zipped:
             bounded = _Bounded(zipped)
-            tar, count = tarfile.open(fileobj=bounded, mode="r:"), 0  # noqa: SIM115  # it closes nothing
+            count = 0
+            tar = tarfile.open(fileobj=bounded, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115  # it closes nothing
             while (info := _next(tar, bounded)) is not None:
                 count += 1
                 if count > _MOST_MEMBERS:
@@ -210,7 +215,11 @@ class Reader:
                 _check_name(info)
                 found = tar.extractfile(info)
                 assert found is not None
-                yield info.name, info.size, _chunks(found, info)
+                chunks = _chunks(found, info)
+                yield info.name, info.size, chunks
+                # To its end: a header follows.
+                for _ in chunks:
+                    pass
             # To the end, where gzip has the checksum of all.
             while zipped.read(_CHUNK):
                 pass
@@ -218,7 +227,7 @@ class Reader:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    """Say of what cannot be read that it is damaged."""
+    """Show of what cannot be read that it is damaged."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError) as error:
@@ -234,40 +243,28 @@ def _next(tar: tarfile.TarFile, bounded: _Bounded) -> tarfile.TarInfo | None:
     return info
 
 
-class _Bounded(io.RawIOBase):
-    """What tarfile reads: no more at once, and for the headers of one member, than those of ours have, whatever an archive claims."""
+class _Bounded:
+    """The stream that tarfile reads: for the headers of one member no more than ours have, whatever an archive claims."""
 
     def __init__(self, source: gzip.GzipFile) -> None:
-        super().__init__()
         self._source = source
         self._header_left: int | None = _HEADER_BYTES
 
     def begin_header(self) -> None:
-        """Count what is read from now on."""
+        """Count the bytes from now on."""
         self._header_left = _HEADER_BYTES
 
     def end_header(self) -> None:
         """Count no more: contents follow."""
         self._header_left = None
 
-    def read(self, size: int = -1) -> bytes:
-        left = _CHUNK if self._header_left is None else self._header_left
-        if not 0 <= size <= left:
-            raise ArchiveInvalid("it has a header that is too large")
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, fewer at the end."""
         if self._header_left is not None:
             self._header_left -= size
+            if self._header_left < 0:
+                raise ArchiveInvalid("it has a header that is too large")
         return self._source.read(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if whence or offset < self._source.tell():
-            raise ArchiveInvalid("its members are not in order")
-        while (left := offset - self._source.tell()) > 0:
-            if not self._source.read(min(left, _CHUNK)):
-                raise EOFError
-        return offset
-
-    def tell(self) -> int:
-        return self._source.tell()
 
 
 def _chunks(found: IO[bytes], info: tarfile.TarInfo) -> Iterator[bytes]:
@@ -309,5 +306,5 @@ class _Form(BaseModel):
     format: int = Field(ge=1)
 
 
-Say = Callable[[str], None]
+Show = Callable[[str], None]
 """Shows a line of progress."""

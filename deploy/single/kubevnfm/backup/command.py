@@ -21,7 +21,7 @@ def backup_parser() -> argparse.ArgumentParser:
     parser.add_argument("file", metavar="FILE", type=Path, help="the archive, which must not exist yet")
     parser.add_argument("--check", action="store_true", help="read the archive instead, and say what it has")
     parser.add_argument(
-        "--with-keys", action="store_true", help="put the keys into it too: whoever reads it can then read all secrets"
+        "--with-keys", action="store_true", help="put the keys into it too: each reader of it can then read all secrets"
     )
     parser.add_argument(
         "--longest-pause", type=_seconds, default=_LONGEST_PAUSE_S, metavar="S",
@@ -44,7 +44,7 @@ def backup(arguments: argparse.Namespace) -> None:
     """Take or check a backup."""
     from kubevnfm.backup.archive import opened
     from kubevnfm.backup.places import installation
-    from kubevnfm.backup.taking import take
+    from kubevnfm.backup.taking import write_backup
 
     if arguments.check:
         with opened(arguments.file) as reader:
@@ -52,14 +52,14 @@ def backup(arguments: argparse.Namespace) -> None:
         return
     os.umask(0o077)
     if arguments.with_keys:
-        _say("the archive has the keys: keep it as you keep these")
-    found = take(
+        _show_line("the archive has the keys: keep it as you keep these")
+    found = write_backup(
         installation(), arguments.file.absolute(), longest_pause_s=arguments.longest_pause, with_keys=arguments.with_keys,
-        say=_say,
+        show=_show_line,
     )  # fmt: skip
     _show(arguments.file, "written", found)
     if found.key_ids and not found.has_keys:
-        _say(
+        _show_line(
             f"a restore needs the keys {', '.join(found.key_ids)}, which the archive does not have: keep them elsewhere"
         )
 
@@ -71,23 +71,26 @@ def restore(arguments: argparse.Namespace) -> None:
 
     os.umask(0o077)
     installed = installation()
-    found = restored(installed, arguments.file, replace=arguments.replace, say=_say)
+    found = restored(installed, arguments.file, replace=arguments.replace, show=_show_line)
     _show(arguments.file, "restored", found)
     if not isinstance(installed, OneProcess):
-        _say("start the services on a broker without messages (docs/backup.md): those that are there may be newer")
+        _show_line(
+            "start the services on a broker without messages (docs/backup.md): those that are there may be newer"
+        )
 
 
 def _show(file: Path, what: str, found: object) -> None:
     from kubevnfm.backup.archive import Manifest
 
     assert isinstance(found, Manifest)
+    keys = ", ".join(f"{key} ({count} values)" for key, count in found.sealed_values.items()) or "none"
     sys.stdout.write(
         f"{file}: {what}; of {found.time}, {found.kind}, kubevnfm {found.version}, {found.documents} documents,"
-        f" {found.packages} packages, keys {', '.join(found.key_ids) or 'none'}{' (included)' if found.has_keys else ''}\n"
+        f" {found.packages} packages, keys {keys}{', included' if found.has_keys else ''}\n"
     )
 
 
-def _say(line: str) -> None:
+def _show_line(line: str) -> None:
     sys.stderr.write(f"kubevnfm: {line}\n")
 
 

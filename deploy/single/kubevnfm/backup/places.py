@@ -9,8 +9,8 @@ from typing import Final
 
 from kubevnfm_events.contract import services
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.settings import ServiceSettings, faults_of
-from pydantic import SecretStr, ValidationError
+from kubevnfm_kit.settings import ServiceSettings, check_backend_url, faults_of
+from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_settings import SettingsConfigDict
 
 _GATEWAY: Final = "lcm-api"
@@ -89,12 +89,17 @@ def _settings_of(service: str) -> _Stored:
 
 
 class _Stored(ServiceSettings):
-    """Of the settings of a service, those that say where it stores."""
+    """The settings of a service with the place where it stores."""
 
     mongo_url: SecretStr
     mongo_database: str = "kubevnfm"
     keys: SecretStr
     data_dir: Path | None = None
+
+    @field_validator("mongo_url")
+    @classmethod
+    def _is_of_a_database(cls, given: SecretStr) -> SecretStr:
+        return check_backend_url(given, "mongodb", "mongodb+srv")
 
 
 def _variable(service: str, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import sqlite3
@@ -17,11 +16,11 @@ from typing import Final
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.files import private_folder
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.restoring import mark_restored, shifted
+from kubevnfm_store.restoring import mark_restored, moved
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_store.sqlite.writer import locked
 
-from kubevnfm.backup.archive import DATABASE, KEY_FILES, ArchiveInvalid, Manifest, Reader, Say, opened
+from kubevnfm.backup.archive import DATABASE, KEY_FILES, ArchiveInvalid, Manifest, Reader, Show, opened
 from kubevnfm.backup.places import OneProcess, SixServices
 
 _GATEWAY: Final = "lcm-api"
@@ -37,21 +36,21 @@ class RestoreRefused(VnfmError, code="restore-refused", title="Restore refused",
     """The archive does not fit the installation, or there is one already."""
 
 
-def restore(installed: OneProcess | SixServices, source: Path, *, replace: bool, say: Say) -> Manifest:
+def restore(installed: OneProcess | SixServices, source: Path, *, replace: bool, show: Show) -> Manifest:
     """Write what the archive has. Nothing is written before the whole archive was read, and found to fit.
 
     A restore that was ended in the middle is repeated with ``replace``.
     """
-    say(f"checking {source}")
+    show(f"checking {source}")
     with opened(source) as reader:
         found = reader.manifest
         kind = "one-process" if isinstance(installed, OneProcess) else "six-services"
         if found.kind != kind:
             raise RestoreRefused(f"the archive is of {found.kind}, and the settings are of {kind}")
         if isinstance(installed, OneProcess):
-            _restore_one(installed, reader, replace=replace, say=say)
+            _restore_one(installed, reader, replace=replace, show=show)
         else:
-            _restore_six(installed, reader, replace=replace, say=say)
+            _restore_six(installed, reader, replace=replace, show=show)
         return found
 
 
@@ -63,7 +62,7 @@ def _later_s(found: Manifest) -> float:
 # --- one process ------------------------------------------------------------------------------------------------------
 
 
-def _restore_one(installed: OneProcess, reader: Reader, *, replace: bool, say: Say) -> None:
+def _restore_one(installed: OneProcess, reader: Reader, *, replace: bool, show: Show) -> None:
     folder, found = private_folder(installed.data_dir), reader.manifest
     if DATABASE not in found.members:
         raise ArchiveInvalid(f"it has no {DATABASE}")
@@ -78,7 +77,7 @@ def _restore_one(installed: OneProcess, reader: Reader, *, replace: bool, say: S
                 f"{folder / 'keys'}: put the file with the keys {', '.join(found.key_ids)} there first"
             )
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-            say("unpacking")
+            show("unpacking")
             unpacked = Path(scratch)
             _unpack(reader, unpacked)
             if (unpacked / "keys" / "keys").exists() and not (folder / "keys").exists():
@@ -97,12 +96,17 @@ def _restore_one(installed: OneProcess, reader: Reader, *, replace: bool, say: S
 def _renew(path: Path, found: Manifest) -> None:
     """Prepare the database for its services."""
     later_s = _later_s(found)
-    with closing(sqlite3.connect(path)) as database, database:
-        rows = database.execute("SELECT seq, content FROM outbox").fetchall()
-        database.executemany(
-            "UPDATE outbox SET content = ? WHERE seq = ?",
-            ((json.dumps(shifted(json.loads(text), later_s), ensure_ascii=False), seq) for seq, text in rows),
-        )
+    try:
+        with closing(sqlite3.connect(path)) as database, database:
+            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise ArchiveInvalid(f"{DATABASE} is damaged")
+            due = "SELECT seq, json_extract(content, '$.deadline') FROM outbox WHERE content LIKE '%\"deadline\"%'"
+            database.executemany(
+                "UPDATE outbox SET content = json_set(content, '$.deadline', ?) WHERE seq = ?",
+                [(later, seq) for seq, text in database.execute(due) if (later := moved(text, later_s)) != text],
+            )
+    except sqlite3.Error as error:
+        raise ArchiveInvalid(f"{DATABASE} is no database of kubevnfm: {error}") from error
 
     async def mark() -> None:
         async with SqliteStore.open(path) as store:
@@ -121,7 +125,7 @@ def _clear(database: Path) -> None:
 # --- six services -----------------------------------------------------------------------------------------------------
 
 
-def _restore_six(installed: SixServices, reader: Reader, *, replace: bool, say: Say) -> None:
+def _restore_six(installed: SixServices, reader: Reader, *, replace: bool, show: Show) -> None:
     from kubevnfm_store.mongo.reading import Place
 
     found = reader.manifest
@@ -143,7 +147,7 @@ def _restore_six(installed: SixServices, reader: Reader, *, replace: bool, say: 
                 )
         _check_documents(reader)
         scratch = Path(open_ones.enter_context(tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder)))
-        say("unpacking")
+        show("unpacking")
         _unpack(reader, scratch)
         _put_files(scratch, folder)
         for number, place in places.items():
@@ -152,7 +156,7 @@ def _restore_six(installed: SixServices, reader: Reader, *, replace: bool, say: 
             for collection in found.databases[number].collections:
                 path = scratch / "mongo" / str(number) / f"{collection}.bson"
                 count += place.insert(collection, _documents(path), later_s=_later_s(found))
-            say(f"{', '.join(found.databases[number].services)}: {count} documents")
+            show(f"{', '.join(found.databases[number].services)}: {count} documents")
         _mark_six(installed, found)
     os.sync()
 

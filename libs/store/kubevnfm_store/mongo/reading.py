@@ -55,7 +55,8 @@ class Place:
 
     def __init__(self, url: str, database: str) -> None:
         """Raises StoreUnavailable if the server does not answer."""
-        self._client: MongoClient[RawBSONDocument] = MongoClient(url, document_class=RawBSONDocument, **_CLIENT)
+        with _asking():
+            self._client: MongoClient[RawBSONDocument] = MongoClient(url, document_class=RawBSONDocument, **_CLIENT)
         self._database = self._client.get_database(database, write_concern=WriteConcern(w="majority", j=True))
         _asked(lambda: self._client.admin.command("ping"))
 
@@ -138,12 +139,12 @@ class Copy:
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
-    def take(self, *, longest_s: float, say: Callable[[str], None]) -> datetime:
+    def read_all(self, *, longest_s: float, show: Callable[[str], None]) -> datetime:
         """Read all; return the moment that the documents are of. Raises NeverStill, StoreUnavailable.
 
         ``longest_s``: how long the services may be held up.
         """
-        say("reading while the services work")
+        show("reading while the services work")
         self._read()
         pause = new_id()
         with ExitStack() as paused:
@@ -163,7 +164,7 @@ class Copy:
                     )
                 if not changed:
                     break
-        say(f"writes were held for {held_s:.1f} s")
+        show(f"writes were held for {held_s:.1f} s")
         return moment
 
     def collections(self, place: int) -> Mapping[str, tuple[int, int]]:

@@ -1,7 +1,7 @@
 """After a restore from a backup: asks again for everything that unfinished operations wait for.
 
-A backup has no queues. What was published before it, and not handled, is in no outbox any more: the command of a running step, the
-command that begins or ends an operation, or the answer to one of them. All of these are derived from the occurrence, under the same
+A backup has no queues. Messages that were published before it, and not handled, are in no outbox any more: the command of a running
+step, the command that begins or ends an operation, or the answer to one of them. All of these are derived from the occurrence, under the same
 ids: a service that has done the work publishes the outcome that it has stored, any other one does what is missing.
 """
 
@@ -90,7 +90,7 @@ class AfterRestore:
                     break
                 after = (str(page[-1].body["startTime"]), page[-1].id)
         await self._store.update(RESTORES, LAST, {"state": DONE})
-        log.info("restored", cut_at=restored.body["cutAt"], unfinished_operations=asked)
+        log.info("documents_restored", cut_at=restored.body["cutAt"], unfinished_operations=asked)
         return asked
 
     async def _ask(self, occurrence_id: str, *, is_queue_lost: bool) -> None:
