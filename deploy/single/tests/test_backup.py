@@ -47,6 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     package = data / "lcm-api" / "packages" / "p-1"
     (package / "files" / "Definitions").mkdir(parents=True)
     (package / "files" / "Definitions" / "vnfd.yaml").write_text("vnfd")
+    (package / "files" / "notes.part").write_text("a file of the package")
     (package / "content.zip").write_bytes(b"PK" * 1000)
     (package / "archive.zip").write_bytes(b"made from the others")
 
@@ -57,6 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             message = {"id": "m-1", "deadline": DEADLINE, "data": {}}
             await store.insert("vnf_instances", "v-1", body, outbox=[Outgoing("m-1", message)])
             await store.insert("vnf_packages", "p-1", {"onboardingState": "ONBOARDED"})
+            await store.insert("page_sessions", "s-1", {})
             await asyncio.to_thread(backed_up, OneProcess(data), folder / "backup")
             await store.insert("vnf_instances", "v-2", {"name": "later"})
 
@@ -89,13 +91,14 @@ async def opened(data: Path) -> AsyncIterator[SqliteStore]:
 async def test_documents_messages_and_packages_come_back_as_they_were(made: tuple[Path, Path], fresh: Path) -> None:
     found = await asyncio.to_thread(restore, fresh, made[1])
     ring = KeyRing.from_text((made[0] / "keys").read_text())
-    assert (found.documents, found.packages, found.key_ids) == (2, 1, ring.ids)
+    assert (found.documents, found.packages, found.key_ids) == (3, 1, ring.ids)
     async with opened(fresh) as store:
         vnfs = await store.find("vnf_instances", Query(sort=Sort("name")))
         assert [each.id for each in vnfs] == ["v-1"]
         assert ring.open(vnfs[0].body["password"]["$sealed"]) == "secret"
         [pending] = await store.pending_outbox("vnf_instances")
         marked = await store.get(RESTORES, LAST)
+        assert await store.get("page_sessions", "s-1") is None
     assert marked is not None
     assert (marked.body["state"], marked.body["isQueueLost"]) == ("PENDING", False)
     # Nothing was done between the backup and the restore: that time counts in no deadline.
@@ -105,6 +108,7 @@ async def test_documents_messages_and_packages_come_back_as_they_were(made: tupl
     package = fresh / "lcm-api" / "packages" / "p-1"
     assert (package / "content.zip").read_bytes() == b"PK" * 1000
     assert (package / "files" / "Definitions" / "vnfd.yaml").read_text() == "vnfd"
+    assert (package / "files" / "notes.part").exists()
     assert not (package / "archive.zip").exists()
 
 

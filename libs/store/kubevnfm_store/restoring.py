@@ -8,10 +8,13 @@ from typing import Final
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import AllOf
 
 RESTORES: Final = "restores"
 """A collection of lcm-api with at most one document, that of the last restore."""
 LAST: Final = "last"
+_SESSIONS: Final = "page_sessions"
+"""Another collection of lcm-api: people log in once more."""
 PENDING: Final = "PENDING"
 DONE: Final = "DONE"
 _MOST_LATER_S: Final = 10 * 365 * 86_400.0
@@ -20,6 +23,8 @@ _MOST_LATER_S: Final = 10 * 365 * 86_400.0
 async def mark_restored(store: DocumentStore, *, cut_at: str, restored_at: str, is_queue_lost: bool) -> None:
     """Store that the documents were restored; ``is_queue_lost``: messages that were published are not in any outbox."""
     body = {"cutAt": cut_at, "restoredAt": restored_at, "isQueueLost": is_queue_lost, "state": PENDING}
+    # Those that were ended since the backup would be open again.
+    await store.delete_many(_SESSIONS, AllOf())
     await store.delete(RESTORES, LAST)
     await store.insert(RESTORES, LAST, body)
 

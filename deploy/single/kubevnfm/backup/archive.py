@@ -27,10 +27,10 @@ KEY_FILES: Final = ("keys", "internal-token", "credentials-token", "callback-key
 _MEMBER: Final = re.compile(
     r"(?s)manifest\.json|kubevnfm\.db|keys/[a-z-]{1,40}|mongo/\d{1,2}/[A-Za-z0-9_-]{1,100}\.bson|files/(?:packages|charts)/.+"
 )
-_MOST_MEMBERS: Final = 1_000_000
+_MOST_MEMBERS: Final = 300_000
 _LONGEST_NAME: Final = 4096
 _LONGEST_PART: Final = 255
-_MANIFEST_BYTES: Final = 256 * 1024 * 1024
+_MANIFEST_BYTES: Final = 128 * 1024 * 1024
 _CHUNK: Final = 256 * 1024
 _HEADER_BYTES: Final = 64 * 1024
 _LEVEL: Final = 3
@@ -98,7 +98,7 @@ class Manifest(BaseModel):
 
 
 class Writer:
-    """Writes the members of an archive, and the manifest as the last one."""
+    """Writes the members of an archive, and the manifest as the last one. Each method may raise ArchiveInvalid."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._zipped = gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=_LEVEL, mtime=0)
@@ -110,6 +110,10 @@ class Writer:
         source = _Counted(chunks)
         info = tarfile.TarInfo(name)
         info.size, info.mode = size, 0o600
+        # No archive is written that a restore would refuse.
+        _check_name(info)
+        if len(self.members) >= _MOST_MEMBERS:
+            raise ArchiveInvalid(f"more than {_MOST_MEMBERS} members")
         self._tar.addfile(info, source)
         if source.size != size:
             raise ArchiveInvalid(f"{name} has changed while it was read")
@@ -124,6 +128,8 @@ class Writer:
     def close(self, manifest: Manifest) -> None:
         """Write the manifest and the end."""
         text = manifest.model_dump_json(indent=1).encode()
+        if len(text) > _MANIFEST_BYTES:
+            raise ArchiveInvalid("the manifest is too large")
         self.add(MANIFEST, len(text), [text])
         self._tar.close()
         self._zipped.close()

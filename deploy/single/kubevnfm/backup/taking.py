@@ -226,7 +226,13 @@ def _files_of(folder: Path, kind: str) -> Iterator[Path]:
     tops: Sequence[Path] = [folder / name for name in _KEPT] if kind == "packages" else [folder]
     for top in tops:
         found = [top] if top.is_file() else sorted(top.rglob("*"))
-        yield from (path for path in found if path.is_file() and not path.is_symlink() and path.suffix != _PART)
+        # A file of a package may have any name.
+        is_arriving = (lambda _: False) if top.name == "files" else _is_arriving
+        yield from (path for path in found if path.is_file() and not path.is_symlink() and not is_arriving(path))
+
+
+def _is_arriving(path: Path) -> bool:
+    return path.suffix == _PART
 
 
 def _put(part: Path, target: Path) -> None:
